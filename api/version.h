@@ -1,0 +1,9 @@
+/* The one place of the version. The build, the package files and the tool read it from here. */
+#ifndef GRADGUARD_VERSION_H
+#define GRADGUARD_VERSION_H
+
+#define GG_VERSION_MAJOR 0
+#define GG_VERSION_MINOR 1
+#define GG_VERSION_PATCH 0
+
+#endif

@@ -1,0 +1,148 @@
+/*
+ * What a backend is: a constant table of functions that allocate, move, reduce and update. Policy, validation and the
+ * order of a step live in host/; a backend decides nothing.
+ *
+ * Rules for every function:
+ *  - Each driver call is checked. A failure fills `error` (host/status.h) and returns its status; nothing is printed.
+ *  - Work is ordered on one queue per device. Only wait, wait_update, sync, upload and close block.
+ *  - After a sticky fault the backend sets device->lost; the host layer then stops calling anything but the releases.
+ *  - Releases (release, table_free, close) accept objects of a lost device and never fail.
+ */
+#ifndef GG_BACKENDS_BACKEND_H
+#define GG_BACKENDS_BACKEND_H
+
+#include "api/gradguard.h"
+#include "kernels/types.h"
+
+typedef struct gg_backend gg_backend;
+
+/* An open device with its queue. A backend embeds it as the first member of its own struct. */
+typedef struct gg_device {
+  const gg_backend* backend;
+  gg_device_info info;
+  const char* kernel; /* the kernel route in use; static storage */
+  bool lost;
+} gg_device;
+
+/* Where memory is, to find overlaps: two memories share bytes only if `space` is equal and their ranges
+ * [base, base + bytes) meet. Addressable memory has space 0 and its address as base. */
+typedef struct gg_memory {
+  uint64_t bytes;
+  uint64_t space;
+  uint64_t base;
+  bool wrapped; /* belongs to the caller */
+} gg_memory;
+
+typedef enum gg_handle_kind {
+  GG_HANDLE_HOST = 0,       /* host address */
+  GG_HANDLE_CUDA = 1,       /* CUdeviceptr */
+  GG_HANDLE_OPENCL_MEM = 2, /* cl_mem */
+  GG_HANDLE_OPENCL_SVM = 3  /* SVM address */
+} gg_handle_kind;
+
+/* One piece of a batched read-back. */
+typedef struct gg_readback {
+  const gg_memory* memory;
+  uint64_t offset;
+  void* destination;
+  uint64_t bytes;
+} gg_readback;
+
+/* A tensor's place; memory NULL means absent. */
+typedef struct gg_span {
+  gg_memory* memory;
+  uint64_t offset; /* bytes */
+} gg_span;
+
+/* One non-empty tensor of a group. Tables for statistics alone have only the gradient. */
+typedef struct gg_row {
+  uint64_t elements;
+  gg_dtype gradient_dtype;
+  gg_dtype model_dtype; /* of model_out, if present */
+  gg_span gradient;
+  gg_span in[GG_STATES];  /* by gg_state; the maximum only for AMSGrad */
+  gg_span out[GG_STATES]; /* the same spans as `in` when in place */
+  gg_span model_out;
+} gg_row;
+
+/* The device form of a group. A backend embeds it as the first member of its own struct. */
+typedef struct gg_table {
+  uint32_t rows;
+  bool amsgrad;
+  bool updates;                /* false: statistics alone */
+  gg_memory* summaries;        /* rows * 12 bytes: one gg_triple a row, in row order, after reduce */
+  gg_triple* host_summaries;   /* where the host wants them; memory the backend chose (pinned, if that helps) */
+  uint32_t reduction_launches; /* of one reduce */
+  uint32_t update_launches;    /* of one update */
+  uint64_t scratch_bytes;      /* device memory this table holds */
+} gg_table;
+
+/* Everything that changes from step to step. `constants` and `bias` are rounded once, on the host. */
+typedef struct gg_update {
+  gg_update_constants constants;
+  bool uniform;        /* every row has the bias correction constants.bias; `bias` is then not read */
+  const gg_bias* bias; /* one for each row */
+} gg_update;
+
+/* What gg_context_create asks of a backend. */
+typedef struct gg_open_request {
+  const char* id;      /* an id that probe listed; NULL with `queue` */
+  void* queue;         /* adopt this CUstream or cl_command_queue; NULL: own one */
+  const char* kernel;  /* kernel route; NULL: the best */
+  uint32_t threads;    /* cpu */
+  gg_log_function log; /* may be NULL */
+  void* log_user;
+} gg_open_request;
+
+struct gg_backend {
+  const char* name;
+  const char* kernel_variable; /* environment variable that names the kernel route */
+
+  /* Lists devices, best first, at least one entry: an unavailable backend gives one that says why. Writes at most
+   * `capacity` and returns the number there are. Keeps nothing open. */
+  size_t (*probe)(gg_device_info* infos, size_t capacity);
+  gg_status (*open)(const gg_open_request* request, gg_device** device, gg_error* error);
+  void (*close)(gg_device* device); /* waits for the queue first, unless the device is lost */
+
+  gg_status (*alloc)(gg_device* device, uint64_t bytes, gg_memory** memory, gg_error* error);
+  gg_status (*wrap)(gg_device* device, gg_handle_kind kind, uint64_t handle, uint64_t bytes, gg_memory** memory,
+                    gg_error* error);
+  void (*release)(gg_device* device, gg_memory* memory);
+  gg_status (*upload)(gg_device* device, gg_memory* memory, uint64_t offset, const void* source, uint64_t bytes,
+                      gg_error* error); /* the source may be reused on return */
+  gg_status (*fill)(gg_device* device, gg_memory* memory, uint64_t offset, uint64_t bytes, uint8_t value,
+                    gg_error* error);
+
+  /* Queues `count` copies to the host with one completion; wait blocks until the last one queued has arrived. */
+  gg_status (*readback)(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error);
+  gg_status (*wait)(gg_device* device, gg_error* error);
+
+  /* `rows` are non-empty tensors, largest first (kernels/geometry.h relies on it). */
+  gg_status (*table)(gg_device* device, const gg_row* rows, uint32_t count, bool amsgrad, bool updates,
+                     gg_table** table, gg_error* error);
+  void (*table_free)(gg_device* device, gg_table* table);
+
+  /* Queues the reduction of every row into table->summaries. NULL in a build without the guard. */
+  gg_status (*reduce)(gg_device* device, gg_table* table, float inverse_scale, gg_error* error);
+  gg_status (*update)(gg_device* device, gg_table* table, const gg_update* update, gg_error* error);
+  gg_status (*wait_update)(gg_device* device, gg_table* table, gg_error* error); /* until the last update is done */
+
+  gg_status (*sync)(gg_device* device, gg_error* error);
+
+  /* (optional) The separate unscale-and-clip pass of the staged baseline that bench/ measures against: writes
+   * (x * factor1) * factor2 of every row in FP32 to out[GG_STATE_PARAMETER]. No step uses it. */
+  gg_status (*stage)(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
+
+  /* (optional) The native queue and the native address of a memory, for the interop headers. */
+  void* (*native_queue)(gg_device* device);
+  uint64_t (*native_address)(const gg_memory* memory);
+};
+
+/* Every backend of this build, in the order "auto" tries them; NULL-terminated. */
+extern const gg_backend* const gg_backends[];
+
+extern const gg_backend gg_backend_cpu;
+extern const gg_backend gg_backend_opencl;
+extern const gg_backend gg_backend_cuda;
+
+#endif

@@ -1,0 +1,50 @@
+/* The fused update of every tensor of a table, in one launch. */
+#include <string.h>
+
+#include "backends/cuda/table.h"
+
+static gg_status wait_for_update(gg_cuda_device* cuda, gg_cuda_table* t, gg_error* error) {
+  if (!t->update_queued) return GG_OK;
+  gg_status status = GG_CUDA_TRY(cuda, error, cuEventSynchronize, (t->updated), "waiting for the update");
+  if (!status) t->update_queued = false;
+  return status;
+}
+
+/* Only when it changed: entries at different steps have different corrections, and these change with each step. */
+static gg_status upload_bias(gg_cuda_device* cuda, gg_cuda_table* t, const gg_bias* bias, gg_error* error) {
+  size_t bytes = t->table.rows * sizeof *bias;
+  if (t->bias_uploaded && memcmp(t->host_bias, bias, bytes) == 0) return GG_OK;
+  /* The copy for the previous update may not have left the pinned memory yet. */
+  gg_status status = wait_for_update(cuda, t, error);
+  if (status) return status;
+  t->bias_uploaded = false;
+  memcpy(t->host_bias, bias, bytes);
+  status = GG_CUDA_TRY(cuda, error, cuMemcpyHtoDAsync_v2, (t->bias, t->host_bias, bytes, cuda->stream),
+                       "uploading bias corrections");
+  t->bias_uploaded = !status;
+  return status;
+}
+
+gg_status gg_cuda_update(gg_device* device, gg_table* table, const gg_update* update, gg_error* error) {
+  gg_cuda_device* cuda = gg_cuda_of(device);
+  gg_cuda_table* t = gg_cuda_table_of(table);
+  uint32_t row_begin = 0, row_end = table->rows, uniform = update->uniform;
+  gg_update_constants constants = update->constants;
+  void* parameters[] = {&t->rows, &t->first_update_block, &row_begin, &row_end, &constants, &t->bias, &uniform};
+  gg_status status = gg_cuda_enter(cuda, error);
+  if (status) return status;
+  if (!update->uniform) status = upload_bias(cuda, t, update->bias, error);
+  if (!status) status = gg_cuda_launch(cuda, cuda->update, "gg_update", t->update_blocks, parameters, error);
+  if (!status) {
+    status = GG_CUDA_TRY(cuda, error, cuEventRecord, (t->updated, cuda->stream), "marking the end of the update");
+    t->update_queued = !status;
+  }
+  return gg_cuda_leave(cuda, status, error);
+}
+
+gg_status gg_cuda_wait_update(gg_device* device, gg_table* table, gg_error* error) {
+  gg_cuda_device* cuda = gg_cuda_of(device);
+  gg_status status = gg_cuda_enter(cuda, error);
+  if (status) return status;
+  return gg_cuda_leave(cuda, wait_for_update(cuda, gg_cuda_table_of(table), error), error);
+}

@@ -1,0 +1,40 @@
+/* Device memory in slabs. One driver allocation holds many tensors, so that one kernel argument (arena) or one name in
+ * the kernel's list (SVM) reaches all of them. */
+#ifndef GG_BACKENDS_OPENCL_ARENA_H
+#define GG_BACKENDS_OPENCL_ARENA_H
+
+#include "backends/opencl/device.h"
+
+#define GG_OPENCL_ALIGNMENT 256 /* of every block within its slab, and of an SVM slab's first byte */
+
+/* One driver allocation: a memory object, or shared virtual memory. */
+typedef struct gg_opencl_slab {
+  struct gg_opencl_slab* next;
+  gg_cl_mem mem;        /* NULL: SVM */
+  void* allocation;     /* what clSVMAlloc gave */
+  unsigned char* first; /* its first aligned byte */
+  uint64_t bytes;
+  uint64_t free_bytes;
+  struct gg_opencl_block* blocks; /* in address order */
+  struct gg_opencl_block* unused; /* the free ones */
+} gg_opencl_slab;
+
+typedef struct gg_opencl_block {
+  gg_opencl_slab* slab;
+  uint64_t offset;
+  uint64_t bytes;
+  bool used;
+  struct gg_opencl_block *before, *after;         /* neighbours in the slab */
+  struct gg_opencl_block *unused_before, *unused; /* neighbours among its free blocks */
+} gg_opencl_block;
+
+/* Takes at least `bytes` from a slab, or from a new one if none has room. */
+gg_status gg_opencl_arena_take(gg_opencl_device* device, uint64_t bytes, gg_opencl_block** block, gg_error* error);
+
+/* Gives a block back. Commands that use it may still be queued: whoever takes it next comes later in the queue. */
+void gg_opencl_arena_give(gg_opencl_device* device, gg_opencl_block* block);
+
+/* Frees all slabs, blocks in use included. The queue is idle or the device lost. */
+void gg_opencl_arena_close(gg_opencl_device* device);
+
+#endif

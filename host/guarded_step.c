@@ -1,0 +1,86 @@
+/* The guarded step: measure, read back once, decide once, update. */
+#include <stdio.h>
+#include <string.h>
+
+#include "host/constants.h"
+#include "host/policy.h"
+#include "host/status.h"
+#include "host/step.h"
+#include "host/validate.h"
+
+#define FUNCTION "gg_guarded_adamw_step"
+
+/* Statistics of every row, brought to the host in one read-back, and from there to the entries' order. */
+static gg_status measure(gg_group* group, const gg_adamw_options* options) {
+  gg_device* device = group->context->device;
+  gg_error* error = &group->context->error;
+  gg_table* table = group->tables[group->phase];
+  gg_status status = device->backend->reduce(device, table, gg_inverse_scale(options->gradient_scale), error);
+  if (status != GG_OK) return status;
+  gg_readback piece = {.memory = table->summaries,
+                       .destination = table->host_summaries,
+                       .bytes = (uint64_t)table->rows * sizeof(gg_triple)};
+  status = device->backend->readback(device, &piece, 1, error);
+  if (status == GG_OK) status = device->backend->wait(device, error);
+  if (status != GG_OK) return status;
+  for (uint32_t row = 0; row < group->rows; row++)
+    group->triples[group->entry_of_row[row]] = table->host_summaries[row];
+  group->report.reduction_launches = table->reduction_launches;
+  group->report.readback_bytes = piece.bytes;
+  return GG_OK;
+}
+
+static void report_decision(gg_group* group, const gg_decision* decision) {
+  group->report.action = decision->action;
+  group->report.reason = decision->reason;
+  group->report.measured = true;
+  group->report.norm = decision->norm;
+  group->report.max_abs = decision->max_abs;
+  group->report.clip_coefficient = decision->clip_coefficient;
+  group->report.nonfinite = decision->nonfinite;
+  group->report.scratch_bytes = gg_group_scratch(group);
+}
+
+/* Says how many tensors, and which was the first. */
+static gg_status refuse(const gg_group* group) {
+  size_t bad = 0, first = 0;
+  for (size_t i = group->count; i-- > 0;)
+    if (group->triples[i].flags != 0) {
+      bad++;
+      first = i;
+    }
+  gg_subject subject = {group->context, FUNCTION, first, group->members[first].name};
+  char who[256];
+  gg_subject_text(&subject, who, sizeof who);
+  uint32_t kinds = group->triples[first].flags;
+  return gg_fail(&group->context->error, GG_ERROR_NONFINITE, FUNCTION,
+                 "the gradients of %zu of %zu tensors are not finite, the first those of %s (%s%s%s): nothing was "
+                 "updated; the report has the kinds for each tensor",
+                 bad, group->count, who, (kinds & GG_KIND_NAN) != 0 ? " NaN" : "",
+                 (kinds & GG_KIND_INF) != 0 ? " Inf" : "",
+                 (kinds & GG_KIND_OVERFLOW) != 0 ? " overflow in unscaling" : "");
+}
+
+gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
+                                gg_pending** pending) {
+  static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
+  if (guard == NULL) guard = &defaults;
+  gg_status status = gg_step_check(group, &options, pending, FUNCTION);
+  if (status == GG_OK) status = gg_check_guard_options(guard, &group->context->error);
+  if (status != GG_OK || gg_step_is_idle(group, options, pending)) return status;
+  status = gg_group_prepare(group, FUNCTION);
+  if (status == GG_OK) status = measure(group, options);
+  if (status != GG_OK) return status;
+  gg_decision decision = GG_DECISION_INIT;
+  status = gg_decide(group->triples, group->count, guard, &decision, &group->context->error);
+  if (status != GG_OK) return status;
+  report_decision(group, &decision);
+  if (decision.action == GG_REFUSED) return refuse(group);
+  if (decision.action == GG_SKIPPED) {
+    gg_step_skip(group, decision.reason, pending);
+    return GG_OK;
+  }
+  status = gg_step_submit(group, options, decision.factor1, decision.factor2, pending);
+  if (status != GG_OK) group->report.action = GG_ACTION_NONE; /* it has not been applied after all */
+  return status;
+}

@@ -1,0 +1,152 @@
+#include "host/policy.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "host/prefix.h"
+#include "host/status.h"
+
+#define KNOWN_KINDS (GG_KIND_NAN | GG_KIND_INF | GG_KIND_OVERFLOW)
+
+/* The fields of the first version: later ones come behind. */
+#define GUARD_OPTIONS_LEAST (offsetof(gg_guard_options, on_nonfinite) + sizeof(gg_nonfinite_policy))
+#define DECISION_LEAST      (offsetof(gg_decision, factor2) + sizeof(float))
+
+/* ---- Options ---- */
+
+gg_status gg_check_guard_options(const gg_guard_options* guard, gg_error* error) {
+  if (guard == NULL) return GG_OK;
+  gg_status status = gg_check_size(guard->size, GUARD_OPTIONS_LEAST, "gg_guard_options", __func__, error);
+  if (status != GG_OK) return status;
+  if (!isfinite(guard->max_norm) || guard->max_norm < 0)
+    return gg_fail(error, GG_ERROR_ARGUMENT, __func__,
+                   "max_norm is %g, it must be finite and at least 0: for no clipping set clip to false",
+                   guard->max_norm);
+  if (!isfinite(guard->clip_epsilon) || guard->clip_epsilon < 0)
+    return gg_fail(error, GG_ERROR_ARGUMENT, __func__, "clip_epsilon is %g, it must be finite and at least 0",
+                   guard->clip_epsilon);
+  if (guard->on_nonfinite != GG_NONFINITE_SKIP && guard->on_nonfinite != GG_NONFINITE_ERROR)
+    return gg_fail(error, GG_ERROR_ARGUMENT, __func__,
+                   "on_nonfinite is %d, it must be GG_NONFINITE_SKIP (%d) or GG_NONFINITE_ERROR (%d)",
+                   (int)guard->on_nonfinite, (int)GG_NONFINITE_SKIP, (int)GG_NONFINITE_ERROR);
+  return GG_OK;
+}
+
+/* ---- Statistics ---- */
+
+/* 2^e, the largest power of two <= max_abs: the fraction cleared. FP32's subnormals are normal in FP64. 0 for 0. */
+static double leading_power(float max_abs) {
+  double power = (double)max_abs;
+  uint64_t bits;
+  memcpy(&bits, &power, sizeof bits);
+  bits &= ~(((uint64_t)1 << 52) - 1);
+  memcpy(&power, &bits, sizeof bits);
+  return power;
+}
+
+/* An FP32 square is between 2^-298 and 2^256, so sums of any number of them stay normal numbers of FP64. */
+static double sum_of_squares(const gg_triple* triple) {
+  double power = leading_power(triple->max_abs);
+  return (double)triple->ssq * (power * power);
+}
+
+static double norm_of(const gg_triple* triple) { return triple->flags != 0 ? INFINITY : sqrt(sum_of_squares(triple)); }
+
+void gg_report_tensor(const gg_triple* triple, uint64_t elements, gg_tensor_report* report) {
+  report->elements = elements;
+  report->norm = norm_of(triple);
+  report->max_abs = (double)triple->max_abs;
+  report->nonfinite = triple->flags;
+  report->reserved = 0;
+}
+
+/* Both numbers finite and not negative, and zero together. A device that flushes subnormals may lose the square of a
+ * largest value that is one, no more. */
+static bool is_consistent(const gg_triple* triple) {
+  if (triple->flags & ~KNOWN_KINDS) return false;
+  if (!isfinite(triple->max_abs) || !isfinite(triple->ssq)) return false;
+  if (triple->max_abs < 0 || triple->ssq < 0) return false;
+  if (triple->max_abs == 0) return triple->ssq == 0;
+  return triple->ssq > 0 || !isnormal(triple->max_abs);
+}
+
+static gg_status check_triples(const gg_triple* triples, size_t count, gg_error* error) {
+  if (triples == NULL && count > 0)
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "triples is NULL, but there are to be %zu of them", count);
+  for (size_t i = 0; i < count; i++) {
+    if (is_consistent(&triples[i])) continue;
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide",
+                   "triple %zu {max_abs %g, ssq %g, flags 0x%x} is not the statistics of any tensor: both numbers must "
+                   "be finite, not negative and zero only together, the flags GG_KIND_ bits",
+                   i, (double)triples[i].max_abs, (double)triples[i].ssq, triples[i].flags);
+  }
+  return GG_OK;
+}
+
+/* ---- Decision ---- */
+
+static void merge(const gg_triple* triples, size_t count, gg_decision* decision) {
+  double sum = 0;
+  float max_abs = 0;
+  for (size_t i = 0; i < count; i++) {
+    sum += sum_of_squares(&triples[i]);
+    if (triples[i].max_abs > max_abs) max_abs = triples[i].max_abs;
+    decision->nonfinite |= triples[i].flags;
+  }
+  decision->norm = decision->nonfinite != 0 ? INFINITY : sqrt(sum);
+  decision->max_abs = (double)max_abs;
+}
+
+/* min(1, max_norm / (norm + epsilon)), which is 1 at a norm of 0 whatever the limit, unless that is 0 itself. */
+static double clip_coefficient(const gg_guard_options* guard, double norm) {
+  if (!guard->clip) return 1;
+  if (guard->max_norm == 0) return 0;
+  if (norm == 0) return 1;
+  return fmin(1, guard->max_norm / (norm + guard->clip_epsilon));
+}
+
+/* A coefficient that is not a normal number in FP32 becomes one times a power of two. Of the two exponents the first
+ * keeps both factors normal down to 2^-252; the second reaches 2^-275, and below that the effective gradient is next
+ * to the smallest subnormal or vanishes. */
+static void split_coefficient(gg_decision* decision) {
+  double coefficient = decision->clip_coefficient;
+  decision->factor1 = (float)coefficient;
+  decision->factor2 = 1;
+  if (coefficient == 0 || decision->factor1 >= 0x1p-126f) return;
+  int shift = coefficient >= 0x1p-252 ? 126 : 149;
+  decision->factor1 = (float)ldexp(coefficient, shift);
+  decision->factor2 = ldexpf(1, -shift);
+}
+
+static void choose(const gg_guard_options* guard, size_t count, gg_decision* decision) {
+  if (count == 0) {
+    decision->action = GG_SKIPPED;
+    decision->reason = GG_REASON_EMPTY;
+  } else if (decision->nonfinite != 0) {
+    decision->action = guard->on_nonfinite == GG_NONFINITE_ERROR ? GG_REFUSED : GG_SKIPPED;
+    decision->reason = GG_REASON_NONFINITE;
+  } else {
+    decision->action = GG_APPLIED;
+    decision->clip_coefficient = clip_coefficient(guard, decision->norm);
+    split_coefficient(decision);
+  }
+}
+
+gg_status gg_decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
+                    gg_error* error) {
+  static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
+  gg_status status = gg_check_guard_options(guard, error);
+  if (status != GG_OK) return status;
+  if (decision == NULL) return gg_fail(error, GG_ERROR_ARGUMENT, __func__, "decision is NULL");
+  status = gg_check_size(decision->size, DECISION_LEAST, "gg_decision", __func__, error);
+  if (status != GG_OK) return status;
+  status = check_triples(triples, count, error);
+  if (status != GG_OK) return status;
+
+  gg_decision made = GG_DECISION_INIT;
+  merge(triples, count, &made);
+  choose(guard != NULL ? guard : &defaults, count, &made);
+  gg_copy_prefix(decision, &made, sizeof made);
+  return GG_OK;
+}

@@ -1,0 +1,36 @@
+#include "host/report.h"
+
+#include "host/prefix.h"
+#include "host/status.h"
+#if GG_WITH_GUARD
+#include "host/policy.h"
+#endif
+
+void gg_report_begin(gg_group* group, double gradient_scale) {
+  group->report = (gg_report)GG_REPORT_INIT;
+  group->report.gradient_scale = gradient_scale;
+  group->report.elements = group->elements;
+  group->report.tensors = group->count;
+}
+
+/* Their square roots are not taken before somebody asks: with many tensors that takes as long as a step. */
+static void fill_per_tensor(gg_group* group) {
+#if GG_WITH_GUARD
+  if (!group->report.measured || group->report.per_tensor != NULL) return;
+  for (size_t i = 0; i < group->count; i++)
+    gg_report_tensor(&group->triples[i], group->members[i].elements, &group->per_tensor[i]);
+  group->report.per_tensor = group->per_tensor;
+#else
+  (void)group;
+#endif
+}
+
+gg_status gg_group_report(const gg_group* group, gg_report* report) {
+  if (group == NULL) return GG_ERROR_ARGUMENT;
+  if (report == NULL || report->size < sizeof(uint32_t))
+    return gg_fail(&group->context->error, GG_ERROR_ARGUMENT, "gg_group_report",
+                   "`report` is NULL or its size is not set: initialise it with GG_REPORT_INIT");
+  fill_per_tensor((gg_group*)group); /* a group is never a constant object, and belongs to one thread */
+  gg_copy_prefix(report, &group->report, sizeof *report);
+  return GG_OK;
+}

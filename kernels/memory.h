@@ -1,0 +1,106 @@
+/* Device side: how kernels reach the tensors of a row, and move several elements at once. */
+#ifndef GG_KERNELS_MEMORY_H
+#define GG_KERNELS_MEMORY_H
+
+#include "kernels/formulas.h"
+
+/* A row's addresses are absolute; in an arena (OpenCL without shared virtual memory) they are offsets into memory
+ * objects, which are further kernel arguments. */
+typedef GG_GLOBAL gg_u8* gg_pointer;
+#ifdef GG_ARENA
+#define GG_OBJECT(name)          , gg_pointer name
+#define GG_PASS(name)            , name
+#define GG_ADDRESS(name, offset) ((name) + (offset))
+#else
+#define GG_OBJECT(name)
+#define GG_PASS(name)
+#define GG_ADDRESS(name, address) ((gg_pointer)(address))
+#endif
+
+#if defined(__OPENCL_VERSION__)
+
+#define gg_f16_at(p, i)     vload_half((i), (GG_GLOBAL const half*)(p))
+#define gg_put_f16(p, i, x) vstore_half_rte((x), (i), (GG_GLOBAL half*)(p))
+GG_FN gg_f32 gg_widen_f16(gg_u16 bits) { return vload_half(0, (const half*)&bits); }
+GG_FN gg_u16 gg_narrow_f16(gg_f32 x) {
+  gg_u16 bits;
+  vstore_half_rte(x, 0, (half*)&bits);
+  return bits;
+}
+typedef float4 gg_f32x4;
+typedef uint4 gg_u32x4;
+typedef uint2 gg_u32x2;
+#define gg_read_once(p)     (*(p))
+#define gg_write_once(p, x) (*(p) = (x))
+
+#else
+
+GG_FN gg_f32 gg_widen_f16(gg_u16 bits) {
+  gg_f32 x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+GG_FN gg_u16 gg_narrow_f16(gg_f32 x) {
+  gg_u16 bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+#define gg_f16_at(p, i)     gg_widen_f16(((const gg_u16*)(p))[i])
+#define gg_put_f16(p, i, x) (((gg_u16*)(p))[i] = gg_narrow_f16(x))
+typedef float4 gg_f32x4;
+typedef uint4 gg_u32x4;
+typedef uint2 gg_u32x2;
+/* What a step reads or writes once need not displace gradients from the cache. */
+#define gg_read_once(p)     __ldcs(p)
+#define gg_write_once(p, x) __stcs((p), (x))
+
+#endif
+
+/* One gradient value in FP32. */
+GG_FN gg_f32 gg_load_value(gg_pointer p, gg_u32 type, gg_u64 index) {
+  if (type == GG_TYPE_F32) return ((GG_GLOBAL const gg_f32*)p)[index];
+  if (type == GG_TYPE_F16) return gg_f16_at(p, index);
+  return gg_bf16_to_float(((GG_GLOBAL const gg_u16*)p)[index]);
+}
+
+GG_FN void gg_store_value(gg_pointer p, gg_u32 type, gg_u64 index, gg_f32 x) {
+  if (type == GG_TYPE_F16)
+    gg_put_f16(p, index, x);
+  else
+    ((GG_GLOBAL gg_u16*)p)[index] = gg_float_to_bf16(x);
+}
+
+/* The two halves of a word. */
+GG_FN void gg_widen_word(gg_u32 type, gg_u32 word, gg_f32* first, gg_f32* second) {
+  if (type == GG_TYPE_F16) {
+    *first = gg_widen_f16((gg_u16)word);
+    *second = gg_widen_f16((gg_u16)(word >> 16));
+  } else {
+    *first = gg_float(word << 16);
+    *second = gg_float(word & 0xffff0000u);
+  }
+}
+
+GG_FN gg_u32 gg_narrow_word(gg_u32 type, gg_f32 first, gg_f32 second) {
+  if (type == GG_TYPE_F16) return gg_narrow_f16(first) | (gg_u32)gg_narrow_f16(second) << 16;
+  return gg_float_to_bf16(first) | (gg_u32)gg_float_to_bf16(second) << 16;
+}
+
+/* The row that has a block, by the prefix array: row_begin <= row < row_end. Groups of like tensors are guessed right
+ * at once. */
+GG_FN gg_u32 gg_find_row(GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 block, gg_u32 blocks) {
+  gg_u32 base = first[row_begin];
+  gg_u32 guess = row_begin + (gg_u32)((gg_u64)(block - base) * (row_end - row_begin) / blocks);
+  if (first[guess] <= block && block < first[guess + 1]) return guess;
+  gg_u32 low = first[guess] <= block ? guess : row_begin, high = first[guess] <= block ? row_end : guess;
+  while (high - low > 1) {
+    gg_u32 middle = low + (high - low) / 2;
+    if (first[middle] <= block)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+#endif

@@ -1,0 +1,84 @@
+"""Checks of the sources: formatter and linters. One configuration each (.clang-format, .clang-tidy), version 14."""
+
+import concurrent.futures
+import json
+import os
+import re
+
+from checks.results import find_program, run
+
+C_SUFFIXES = (".c", ".h", ".cu", ".cl")
+C_FOLDERS = ("api", "host", "backends", "kernels", "tools", "examples", "bench", "tests")
+TIDY_FOLDERS = ("host/", "backends/", "tools/", "examples/", "bench/")
+
+
+def files(suffixes, folders):
+    found = []
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            found += [os.path.join(place, name) for name in names if name.endswith(suffixes)]
+    return sorted(found)
+
+
+def check_format(results):
+    name = "format"
+    program = find_program("clang-format-14", "clang-format")
+    if not program:
+        return results.fail(name, "clang-format-14 is not installed")
+    paths = files(C_SUFFIXES, C_FOLDERS)
+    code, text = run([program, "--dry-run", "-Werror", *paths], 120)
+    cure = "\n(./dev format repairs it)"
+    return results.judge(name, text + cure if code else "", f"{len(paths)} files")
+
+
+def check_tidy(results, build):
+    """clang-tidy over everything but the tests, each file once, whatever number of times it is compiled."""
+    name = "clang-tidy"
+    program = find_program("clang-tidy-14", "clang-tidy")
+    if not program:
+        return results.fail(name, "clang-tidy-14 is not installed")
+    if not os.path.exists("compile_commands.json"):
+        return results.fail(name, "compile_commands.json is not there: build with scons first")
+    with open("compile_commands.json", encoding="utf-8") as file:
+        database = json.load(file)
+    commands = {}
+    for entry in database:
+        if entry["file"].startswith(TIDY_FOLDERS):
+            commands.setdefault(entry["file"], entry)
+    folder = os.path.join(build, "clang-tidy")
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "compile_commands.json"), "w", encoding="utf-8") as file:
+        json.dump(list(commands.values()), file)
+
+    def tidy(path):
+        return run([program, "-p", folder, "--quiet", path], 300)
+
+    # The largest files first, so that no core waits for one at the end.
+    order = sorted(commands, key=os.path.getsize, reverse=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        outcomes = list(pool.map(tidy, order))
+    noise = re.compile(r"^\d+ warnings? (generated|treated)|^Suppressed ")
+    problems = [
+        "\n".join(line for line in text.splitlines() if not noise.match(line)) for code, text in outcomes if code
+    ]
+    return results.judge(name, "\n".join(problems), f"{len(order)} files")
+
+
+def check_python(results):
+    paths = files((".py",), ("site_scons", "tests", "tools", "examples", "bench", "docs"))
+    return results.command("pyflakes", ["/usr/bin/python3", "-m", "pyflakes", *paths], 60)
+
+
+def check_shell(results):
+    if not find_program("shellcheck"):
+        return results.fail("shellcheck", "shellcheck is not installed")
+    paths = [path for path in ("dev", ".ci/run") if os.path.exists(path)]
+    paths += files((".sh",), ("tests", "tools", "examples", "bench", "docs"))
+    return results.command("shellcheck", ["shellcheck", "--shell=bash", *paths], 60)
+
+
+def check_all(results, build):
+    check_format(results)
+    check_tidy(results, build)
+    check_python(results)
+    check_shell(results)
