@@ -4,7 +4,7 @@
  *
  * Rules for every function:
  *  - Each driver call is checked. A failure fills `error` (host/status.h) and returns its status; nothing is printed.
- *  - Work is ordered on one queue per device. Only wait, wait_update, sync, upload and close block.
+ *  - Work is ordered on one queue per device. Only wait, wait_update, sync, upload and the releases block.
  *  - After a sticky fault the backend sets device->lost; the host layer then stops calling anything but the releases.
  *  - Releases (release, table_free, close) accept objects of a lost device and never fail.
  */

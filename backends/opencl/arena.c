@@ -166,7 +166,7 @@ static void slab_remove(gg_opencl_device* device, gg_opencl_slab* slab) {
   *link = slab->next;
   device->slab_bytes -= slab->bytes;
   /* clSVMFree does not wait for commands that still use the memory. */
-  if (slab->allocation != NULL && !device->base.lost) device->api.clFinish(device->queue);
+  if (slab->allocation != NULL) device->api.clFinish(device->queue);
   slab_free(device, slab);
 }
 

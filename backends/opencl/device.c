@@ -159,7 +159,7 @@ gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_
 void gg_opencl_close(gg_device* closed) {
   gg_opencl_device* device = gg_opencl_of(closed);
   const gg_opencl_api* api = &device->api;
-  if (device->queue != NULL && !device->base.lost) api->clFinish(device->queue);
+  if (device->queue != NULL) api->clFinish(device->queue);
   gg_opencl_profile_drop(device);
   if (device->readback != NULL) api->clReleaseEvent(device->readback);
   for (size_t i = 0; i < device->reorder_count; i++) free(device->reorders[i].arrived);

@@ -188,11 +188,9 @@ void gg_opencl_table_free(gg_device* owner, gg_table* freed) {
   gg_opencl_device* device = gg_opencl_of(owner);
   gg_opencl_table* table = gg_opencl_table_of(freed);
   const gg_opencl_api* api = &device->api;
-  /* The driver may still be reading host_bias, which goes away here. */
-  if (table->bias_copied != NULL) {
-    if (!device->base.lost) api->clWaitForEvents(1, &table->bias_copied);
-    api->clReleaseEvent(table->bias_copied);
-  }
+  /* After a fault commands may still read and write the table's host memory, which goes away here. */
+  api->clFinish(device->queue);
+  if (table->bias_copied != NULL) api->clReleaseEvent(table->bias_copied);
   if (table->update_done != NULL) api->clReleaseEvent(table->update_done);
   for (int route = 0; route < GG_OPENCL_ROUTES; route++)
     for (int which = 0; which < GG_OPENCL_KERNELS; which++)

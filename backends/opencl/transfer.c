@@ -124,7 +124,7 @@ gg_status gg_opencl_readback(gg_device* owner, const gg_readback* pieces, size_t
   gg_status status = queue_pieces(device, pieces, count, error);
   if (status == GG_OK) return GG_OK;
   /* Nobody will wait for what was queued, and its destinations may go away. */
-  if (!device->base.lost) device->api.clFinish(device->queue);
+  device->api.clFinish(device->queue);
   sort_arrivals(device, false);
   if (device->readback != NULL) device->api.clReleaseEvent(device->readback);
   device->readback = NULL;
