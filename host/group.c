@@ -92,9 +92,11 @@ static gg_status sort_rows(gg_group* group) {
 /* What is the same in every step. */
 static void characterise(gg_group* group) {
   group->uniform = true;
+  group->in_order = group->rows == group->count;
   for (uint32_t row = 0; row < group->rows; row++) {
     const gg_member* member = &group->members[group->entry_of_row[row]];
     group->uniform = group->uniform && member->step == group->members[group->entry_of_row[0]].step;
+    group->in_order = group->in_order && group->entry_of_row[row] == row;
     group->farthest = member->step > group->farthest ? member->step : group->farthest;
     for (unsigned written = 0; written < GG_WRITTEN; written++)
       group->wrapped = group->wrapped || gg_member_is_wrapped(member, written);

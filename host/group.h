@@ -47,6 +47,7 @@ struct gg_group {
   bool wrapped;      /* some state is in memory that the caller wrapped */
   bool uniform;      /* every row is at the same step, and stays so */
   uint64_t farthest; /* the largest step of any row */
+  bool in_order;     /* each row is the entry of its number */
 
   /* Where the current values are: phase 0 is the caller's own places. A commit out of place moves on to the next. */
   unsigned phase;
@@ -59,7 +60,8 @@ struct gg_group {
   gg_pending pending;
   gg_report report;             /* of the last step; per_tensor is filled in when it is asked for */
   gg_tensor_report* per_tensor; /* one for each entry */
-  gg_triple* triples;           /* of the last step, by entry */
+  gg_triple* triples;           /* where statistics are put in the entries' order */
+  const gg_triple* statistics;  /* of the last step, by entry */
 };
 
 /* gg_group_create for arguments that are not NULL. Without `prepare` only the first real step calls the device. */

@@ -10,7 +10,14 @@
 
 #define FUNCTION "gg_guarded_adamw_step"
 
-/* Statistics of every row, brought to the host in one read-back, and from there to the entries' order. */
+/* Puts the statistics of the rows into the entries' order, if that is another one. */
+static void sort_statistics(gg_group* group, const gg_triple* summaries) {
+  group->statistics = group->in_order ? summaries : group->triples;
+  for (uint32_t row = 0; row < group->rows && !group->in_order; row++)
+    group->triples[group->entry_of_row[row]] = summaries[row];
+}
+
+/* Statistics of every row, brought to the host in one read-back. */
 static gg_status measure(gg_group* group, const gg_adamw_options* options) {
   gg_device* device = group->context->device;
   gg_error* error = &group->context->error;
@@ -23,8 +30,7 @@ static gg_status measure(gg_group* group, const gg_adamw_options* options) {
   status = device->backend->readback(device, &piece, 1, error);
   if (status == GG_OK) status = device->backend->wait(device, error);
   if (status != GG_OK) return status;
-  for (uint32_t row = 0; row < group->rows; row++)
-    group->triples[group->entry_of_row[row]] = table->host_summaries[row];
+  sort_statistics(group, table->host_summaries);
   group->report.reduction_launches = table->reduction_launches;
   group->report.readback_bytes = piece.bytes;
   return GG_OK;
@@ -45,14 +51,14 @@ static void report_decision(gg_group* group, const gg_decision* decision) {
 static gg_status refuse(const gg_group* group) {
   size_t bad = 0, first = 0;
   for (size_t i = group->count; i-- > 0;)
-    if (group->triples[i].flags != 0) {
+    if (group->statistics[i].flags != 0) {
       bad++;
       first = i;
     }
   gg_subject subject = {group->context, FUNCTION, first, group->members[first].name};
   char who[256];
   gg_subject_text(&subject, who, sizeof who);
-  uint32_t kinds = group->triples[first].flags;
+  uint32_t kinds = group->statistics[first].flags;
   return gg_fail(&group->context->error, GG_ERROR_NONFINITE, FUNCTION,
                  "the gradients of %zu of %zu tensors are not finite, the first those of %s (%s%s%s): nothing was "
                  "updated; the report has the kinds for each tensor",
@@ -72,8 +78,11 @@ gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options
   if (status == GG_OK) status = measure(group, options);
   if (status != GG_OK) return status;
   gg_decision decision = GG_DECISION_INIT;
-  status = gg_decide(group->triples, group->count, guard, &decision, &group->context->error);
-  if (status != GG_OK) return status;
+  status = gg_decide(group->statistics, group->count, guard, &decision, &group->context->error);
+  if (status != GG_OK) { /* the options have passed, so the device has given statistics that cannot be */
+    group->context->error.status = GG_ERROR_DRIVER;
+    return GG_ERROR_DRIVER;
+  }
   report_decision(group, &decision);
   if (decision.action == GG_REFUSED) return refuse(group);
   if (decision.action == GG_SKIPPED) {

@@ -18,7 +18,7 @@ static void fill_per_tensor(gg_group* group) {
 #if GG_WITH_GUARD
   if (!group->report.measured || group->report.per_tensor != NULL) return;
   for (size_t i = 0; i < group->count; i++)
-    gg_report_tensor(&group->triples[i], group->members[i].elements, &group->per_tensor[i]);
+    gg_report_tensor(&group->statistics[i], group->members[i].elements, &group->per_tensor[i]);
   group->report.per_tensor = group->per_tensor;
 #else
   (void)group;

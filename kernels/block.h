@@ -17,6 +17,8 @@ GG_FN gg_sum gg_combine(gg_sum a, gg_sum b) {
   return sum;
 }
 
+/* gg_block_most gives each item the largest magnitude and the kinds of all, after gg_clear_shared and a barrier. */
+
 /* The tree of lanes: those 16, 8, 4, 2, 1 away within each 32, then the first of each 32 with those 4, 2, 1 thirty-twos
  * away. Lane 0 receives the sum; the others something. */
 
@@ -28,8 +30,6 @@ typedef struct gg_shared {
 } gg_shared;
 
 GG_FN void gg_block_most(GG_SHARED_POINTER gg_shared* shared, gg_u32* most, gg_u32* flags) {
-  if (gg_item() == 0) shared->most = shared->flags = 0;
-  gg_barrier();
   if (*most) atomic_max(&shared->most, *most);
   if (*flags) atomic_or(&shared->flags, *flags);
   gg_barrier();
@@ -60,30 +60,27 @@ GG_FN gg_sum gg_block_sum(GG_SHARED_POINTER gg_shared* shared, gg_sum own) {
 #else
 
 typedef struct gg_shared {
-  gg_u32 most[GG_LANES / 32], flags[GG_LANES / 32];
   gg_sum sums[GG_LANES / 32];
+  gg_u32 most, flags;
 } gg_shared;
 
+GG_FN gg_u32 gg_warp_most(gg_u32 own) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(0xffffffffu, own);
+#else
+#pragma unroll
+  for (int stride = 16; stride > 0; stride /= 2) own = max(own, __shfl_xor_sync(0xffffffffu, own, stride));
+  return own;
+#endif
+}
+
 GG_FN void gg_block_most(gg_shared* shared, gg_u32* most, gg_u32* flags) {
-  gg_u32 largest = *most, kinds = *flags;
-#pragma unroll
-  for (int stride = 16; stride > 0; stride /= 2) {
-    gg_u32 other = __shfl_xor_sync(0xffffffffu, largest, stride);
-    largest = other > largest ? other : largest;
-    kinds |= __shfl_xor_sync(0xffffffffu, kinds, stride);
-  }
-  if (gg_item() % 32 == 0) {
-    shared->most[gg_item() / 32] = largest;
-    shared->flags[gg_item() / 32] = kinds;
-  }
+  const gg_u32 largest = gg_warp_most(*most);
+  if (gg_item() % 32 == 0) atomicMax(&shared->most, largest);
+  if (*flags) atomicOr(&shared->flags, *flags);
   gg_barrier();
-#pragma unroll
-  for (int warp = 0; warp < GG_LANES / 32; warp++) {
-    largest = shared->most[warp] > largest ? shared->most[warp] : largest;
-    kinds |= shared->flags[warp];
-  }
-  *most = largest;
-  *flags = kinds;
+  *most = shared->most;
+  *flags = shared->flags;
 }
 
 /* Lanes that the tree has left behind combine too, to no effect. */
@@ -107,5 +104,9 @@ GG_FN gg_sum gg_block_sum(gg_shared* shared, gg_sum own) {
 }
 
 #endif
+
+GG_FN void gg_clear_shared(GG_SHARED_POINTER gg_shared* shared) {
+  if (gg_item() == 0) shared->most = shared->flags = 0;
+}
 
 #endif

@@ -5,16 +5,22 @@
 #include "kernels/formulas.h"
 
 /* A row's addresses are absolute; in an arena (OpenCL without shared virtual memory) they are offsets into memory
- * objects, which are further kernel arguments. */
+ * objects, which are further kernel arguments. GG_AT(objects, row, in[0]) is the address of in[0] either way. */
 typedef GG_GLOBAL gg_u8* gg_pointer;
 #ifdef GG_ARENA
-#define GG_OBJECT(name)          , gg_pointer name
-#define GG_PASS(name)            , name
-#define GG_ADDRESS(name, offset) ((name) + (offset))
+typedef struct gg_objects {
+  gg_pointer gradient, in[GG_STATES], out[GG_STATES], model;
+} gg_objects;
+#define GG_OBJECT(name)            , gg_pointer name
+#define GG_SET_OBJECT(field, name) objects.field = name
+#define GG_AT(objects, row, field) ((objects)->field + (row)->field)
 #else
+typedef struct gg_objects {
+  gg_u32 none;
+} gg_objects;
 #define GG_OBJECT(name)
-#define GG_PASS(name)
-#define GG_ADDRESS(name, address) ((gg_pointer)(address))
+#define GG_SET_OBJECT(field, name) objects.none = 0
+#define GG_AT(objects, row, field) ((void)(objects), (gg_pointer)(row)->field)
 #endif
 
 #if defined(__OPENCL_VERSION__)
@@ -86,13 +92,17 @@ GG_FN gg_u32 gg_narrow_word(gg_u32 type, gg_f32 first, gg_f32 second) {
   return gg_float_to_bf16(first) | (gg_u32)gg_float_to_bf16(second) << 16;
 }
 
-/* The row that has a block, by the prefix array: row_begin <= row < row_end. Groups of like tensors are guessed right
- * at once. */
-GG_FN gg_u32 gg_find_row(GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 block, gg_u32 blocks) {
-  gg_u32 base = first[row_begin];
-  gg_u32 guess = row_begin + (gg_u32)((gg_u64)(block - base) * (row_end - row_begin) / blocks);
-  if (first[guess] <= block && block < first[guess + 1]) return guess;
-  gg_u32 low = first[guess] <= block ? guess : row_begin, high = first[guess] <= block ? row_end : guess;
+/* What a block works on. It is kept in shared memory and read from there when it is used: in registers, it would cost
+ * a third of the work-items that a multiprocessor can hold. */
+typedef struct gg_spot {
+  gg_device_row row;
+  gg_u32 index;      /* of the row */
+  gg_u32 block;      /* within the row */
+  gg_u32 row_blocks; /* that the row has */
+  gg_u32 row_first;  /* the first of them in the table */
+} gg_spot;
+
+GG_FN gg_u32 gg_search_row(GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high, gg_u32 block) {
   while (high - low > 1) {
     gg_u32 middle = low + (high - low) / 2;
     if (first[middle] <= block)
@@ -101,6 +111,35 @@ GG_FN gg_u32 gg_find_row(GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32
       high = middle;
   }
   return low;
+}
+
+GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_device_row* to, GG_GLOBAL const gg_device_row* from) {
+  const gg_u32 word = gg_item();
+  if (word < sizeof(gg_device_row) / sizeof(gg_u32))
+    ((GG_SHARED_POINTER gg_u32*)to)[word] = ((GG_GLOBAL const gg_u32*)from)[word];
+}
+
+/* Finds the row of the `number`th of `blocks` blocks, by the prefix array. The row that it would be if all were alike
+ * is fetched before it is known to be right: with thousands of small tensors the wait for memory is what counts. */
+GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
+                        GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
+  gg_u32 guess = row_begin + (gg_u32)((gg_u64)number * (row_end - row_begin) / blocks);
+  gg_u32 block = (row_begin ? first[row_begin] : 0) + number, begin = first[guess], end = first[guess + 1];
+  gg_fetch_row(&spot->row, rows + guess);
+  if (block < begin || block >= end) {
+    guess =
+        block < begin ? gg_search_row(first, row_begin, guess, block) : gg_search_row(first, guess + 1, row_end, block);
+    begin = first[guess];
+    end = first[guess + 1];
+    gg_fetch_row(&spot->row, rows + guess);
+  }
+  if (gg_item() == 0) {
+    spot->index = guess;
+    spot->block = block - begin;
+    spot->row_blocks = end - begin;
+    spot->row_first = begin;
+  }
+  gg_barrier();
 }
 
 #endif

@@ -15,7 +15,7 @@ typedef int gg_i32;
 typedef ulong gg_u64;
 typedef float gg_f32;
 #define GG_FN             static inline
-#define GG_KERNEL         __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+#define GG_KERNEL(blocks) __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 #define GG_GLOBAL         __global
 #define GG_SHARED         __local /* a local variable of a kernel */
 #define GG_SHARED_POINTER __local /* a pointer to one */
@@ -42,8 +42,8 @@ typedef unsigned int gg_u32;
 typedef int gg_i32;
 typedef unsigned long long gg_u64;
 typedef float gg_f32;
-#define GG_FN     static __device__ __forceinline__
-#define GG_KERNEL extern "C" __global__ __launch_bounds__(256)
+#define GG_FN             static __device__ __forceinline__
+#define GG_KERNEL(blocks) extern "C" __global__ __launch_bounds__(256, blocks) /* so many on a multiprocessor */
 #define GG_GLOBAL
 #define GG_SHARED __shared__
 #define GG_SHARED_POINTER
