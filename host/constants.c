@@ -89,11 +89,16 @@ void gg_fill_constants(const gg_adamw_options* options, float factor1, float fac
   };
 }
 
-/* 1 - beta^step, accurate also where the power is next to 1: then beta - 1 is exact, and neither function cancels. */
+/* 1 - beta^step by repeated squaring of the complement y(n) = 1 - beta^n: y(a + b) = y(a) + y(b) (1 - y(a)). Nothing is
+ * subtracted from a number next to it, so it is right for a beta next to 1; and it needs no function of the C library,
+ * whose last bits differ from one to another. */
 static double one_minus_power(double beta, uint64_t step) {
-  if (beta == 0) return 1;
-  double log_beta = beta < 0.5 ? log(beta) : log1p(beta - 1.0);
-  return -expm1((double)step * log_beta);
+  double result = 0, squared = 1.0 - beta;
+  for (; step > 0; step >>= 1) {
+    if (step & 1) result = result + squared * (1.0 - result);
+    squared = squared + squared * (1.0 - squared);
+  }
+  return result;
 }
 
 gg_bias gg_bias_of_step(const gg_adamw_options* options, uint64_t step) {

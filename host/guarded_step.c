@@ -77,12 +77,9 @@ gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options
   status = gg_group_prepare(group, FUNCTION);
   if (status == GG_OK) status = measure(group, options);
   if (status != GG_OK) return status;
-  gg_decision decision = GG_DECISION_INIT;
-  status = gg_decide(group->statistics, group->count, guard, &decision, &group->context->error);
-  if (status != GG_OK) { /* the options have passed, so the device has given statistics that cannot be */
-    group->context->error.status = GG_ERROR_DRIVER;
-    return GG_ERROR_DRIVER;
-  }
+  gg_decision decision;
+  status = gg_decide_measured(group->statistics, group->count, guard, &decision, &group->context->error);
+  if (status != GG_OK) return status;
   report_decision(group, &decision);
   if (decision.action == GG_REFUSED) return refuse(group);
   if (decision.action == GG_SKIPPED) {

@@ -74,15 +74,10 @@ double gg_reference_coefficient(double norm, double max_norm, double epsilon) {
 
 /* ---- Update ---- */
 
-/* Squaring and multiplying in terms of y(n) = 1 - beta^n: y(a + b) = y(a) + y(b) * (1 - y(a)). Nothing is subtracted
- * from a number next to it, so it is right also for a beta next to 1. */
+/* beta - 1 is exact for a beta from 1/2 on, and neither function loses digits next to its zero. */
 double gg_reference_bias_correction(double beta, uint64_t step) {
-  double result = 0, squared = 1.0 - beta;
-  for (uint64_t left = step; left > 0; left >>= 1) {
-    if (left & 1) result = result + squared * (1.0 - result);
-    squared = squared + squared * (1.0 - squared);
-  }
-  return result;
+  if (beta == 0) return 1;
+  return -expm1((double)step * (beta < 0.5 ? log(beta) : log1p(beta - 1.0)));
 }
 
 void gg_reference_update(const gg_reference_options* options, const void* gradient, gg_reference_type type,

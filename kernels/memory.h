@@ -102,43 +102,56 @@ typedef struct gg_spot {
   gg_u32 row_first;  /* the first of them in the table */
 } gg_spot;
 
-GG_FN gg_u32 gg_search_row(GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high, gg_u32 block) {
-  while (high - low > 1) {
-    gg_u32 middle = low + (high - low) / 2;
-    if (first[middle] <= block)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_device_row* to, GG_GLOBAL const gg_device_row* from) {
+GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* row) {
   const gg_u32 word = gg_item();
   if (word < sizeof(gg_device_row) / sizeof(gg_u32))
-    ((GG_SHARED_POINTER gg_u32*)to)[word] = ((GG_GLOBAL const gg_u32*)from)[word];
+    ((GG_SHARED_POINTER gg_u32*)&spot->row)[word] = ((GG_GLOBAL const gg_u32*)row)[word];
 }
 
-/* Finds the row of the `number`th of `blocks` blocks, by the prefix array. The row that it would be if all were alike
- * is fetched before it is known to be right: with thousands of small tensors the wait for memory is what counts. */
-GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
-                        GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
-  gg_u32 guess = row_begin + (gg_u32)((gg_u64)number * (row_end - row_begin) / blocks);
-  gg_u32 block = (row_begin ? first[row_begin] : 0) + number, begin = first[guess], end = first[guess + 1];
-  gg_fetch_row(&spot->row, rows + guess);
-  if (block < begin || block >= end) {
-    guess =
-        block < begin ? gg_search_row(first, row_begin, guess, block) : gg_search_row(first, guess + 1, row_end, block);
-    begin = first[guess];
-    end = first[guess + 1];
-    gg_fetch_row(&spot->row, rows + guess);
-  }
-  if (gg_item() == 0) {
-    spot->index = guess;
+/* The item that finds `block` between the first blocks of two marks, `step` rows apart, notes the first of the two. */
+GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high,
+                     gg_u32 step, gg_u32 block) {
+  for (gg_u32 row = low + step * gg_item(); row < high; row += step * GG_LANES) {
+    const gg_u32 next = high - row < step ? high : row + step, begin = first[row], end = first[next];
+    if (block < begin || block >= end) continue;
+    spot->index = row;
     spot->block = block - begin;
     spot->row_blocks = end - begin;
     spot->row_first = begin;
   }
+  gg_barrier();
+}
+
+/* Finds the row of the `number`th of `blocks` blocks, by the prefix array, and fetches it. All items search at once:
+ * the wait for memory is what counts, and a search by halves would wait ten times. Among thousands of rows, the one
+ * that it would be if all were alike is fetched before it is known to be right, and marks are searched before rows. */
+GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
+                        GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
+  const gg_u32 count = row_end - row_begin, block = (row_begin ? first[row_begin] : 0) + number;
+  if (count > GG_LANES) {
+    const gg_u32 guess = row_begin + (gg_u32)((gg_u64)number * count / blocks);
+    const gg_u32 begin = first[guess], end = first[guess + 1];
+    gg_fetch_row(spot, rows + guess);
+    if (block >= begin && block < end) {
+      if (gg_item() == 0) {
+        spot->index = guess;
+        spot->block = block - begin;
+        spot->row_blocks = end - begin;
+        spot->row_first = begin;
+      }
+      gg_barrier();
+      return;
+    }
+    gg_barrier();
+    const gg_u32 step = (count + GG_LANES - 1) / GG_LANES;
+    gg_search(spot, first, row_begin, row_end, step, block);
+    const gg_u32 mark = spot->index;
+    gg_barrier();
+    gg_search(spot, first, mark, row_end - mark < step ? row_end : mark + step, 1, block);
+  } else {
+    gg_search(spot, first, row_begin, row_end, 1, block);
+  }
+  gg_fetch_row(spot, rows + spot->index);
   gg_barrier();
 }
 

@@ -209,23 +209,29 @@ GG_FN gg_triple gg_make_triple(gg_u32 most, gg_u32 flags, gg_sum sum) {
   return triple;
 }
 
+#define GG_PARTIALS_OF_LANE (GG_MAX_BLOCKS / GG_LANES)
+
 /* One block merges the partial triples of a row. `shared` has been cleared. */
 GG_FN void gg_merge_partials(GG_SHARED_POINTER gg_shared* shared, GG_GLOBAL const gg_triple* partials, gg_u32 count,
                              GG_GLOBAL gg_triple* summary) {
-  gg_u32 most = 0, flags = 0;
-  for (gg_u32 i = gg_item(); i < count; i += GG_LANES) {
-    gg_u32 bits = gg_bits(partials[i].max_abs);
-    most = bits > most ? bits : most;
-    flags |= partials[i].flags;
+  gg_u32 largest[GG_PARTIALS_OF_LANE], most = 0, flags = 0;
+  gg_f32 sums[GG_PARTIALS_OF_LANE];
+#pragma unroll
+  for (int k = 0; k < GG_PARTIALS_OF_LANE; k++) {
+    const gg_u32 i = gg_item() + GG_LANES * k;
+    largest[k] = i < count ? gg_bits(partials[i].max_abs) : 0;
+    sums[k] = i < count ? partials[i].ssq : 0.0f;
+    flags |= i < count ? partials[i].flags : 0;
+    most = largest[k] > most ? largest[k] : most;
   }
   gg_block_most(shared, &most, &flags);
   gg_sum sum;
   sum.high = sum.low = 0.0f;
-  for (gg_u32 i = gg_item(); i < count; i += GG_LANES) {
-    gg_u32 bits = gg_bits(partials[i].max_abs);
-    if (bits == 0) continue;
-    gg_f32 factor = gg_power_of_two(gg_exponent(bits) - gg_exponent(most));
-    gg_add_square_sum(&sum, gg_mul(gg_mul(partials[i].ssq, factor), factor));
+#pragma unroll
+  for (int k = 0; k < GG_PARTIALS_OF_LANE; k++) {
+    if (largest[k] == 0) continue;
+    gg_f32 factor = gg_power_of_two(gg_exponent(largest[k]) - gg_exponent(most));
+    gg_add_square_sum(&sum, gg_mul(gg_mul(sums[k], factor), factor));
   }
   sum = gg_block_sum(shared, sum);
   if (gg_item() == 0) *summary = gg_make_triple(most, flags, sum);
