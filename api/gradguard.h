@@ -125,8 +125,9 @@ typedef struct gg_context_options {
 /*
  * Opens a device. `device` is "auto", a backend name ("cpu", "opencl", "cuda": its best device), an id from
  * gg_devices ("cuda:1", "opencl:0.1"), or "BACKEND:name=TEXT" (the first device whose name contains TEXT). NULL
- * reads GRADGUARD_DEVICE, then means "auto". "auto" tries CUDA, then an OpenCL GPU, then the CPU, and
- * gg_context_device_report() says why each earlier one was refused. An explicit name never falls back.
+ * reads GRADGUARD_DEVICE, then means "auto". "auto" tries CUDA, then an OpenCL GPU, then the CPU (in a build without
+ * the cpu backend, OpenCL on the CPU), passing over devices that are not exact, and gg_context_device_report() says why
+ * each earlier one was refused. An explicit name never falls back.
  * `options` and `error` may be NULL. On failure *context is NULL.
  */
 GG_API gg_status gg_context_create(const char* device, const gg_context_options* options, gg_context** context,

@@ -16,8 +16,8 @@ struct _cl_mem;
 GG_API gg_status gg_opencl_context_create(struct _cl_command_queue* queue, const gg_context_options* options,
                                           gg_context** context, gg_error* error);
 
-/* Wraps a buffer object of the same OpenCL context, retained until the last user is gone. Tensors in it need a launch
- * of their own, since OpenCL has no address for them. */
+/* Wraps a buffer object of the same OpenCL context, retained until the last user is gone. Tensors in it cost
+ * a launch for each set of memory objects that they are in, since OpenCL has no address for them. */
 GG_API gg_status gg_opencl_buffer_wrap_mem(gg_context* context, struct _cl_mem* memory, uint64_t bytes,
                                            gg_buffer** buffer);
 

@@ -52,7 +52,7 @@ GG_FN gg_u16 gg_float_to_bf16(gg_f32 x) {
   return (gg_u16)((bits & GG_MAGNITUDE) > GG_INFINITY_BITS ? (bits >> 16 | 0x40u) : rounded);
 }
 
-/* An unscaled gradient times the clip coefficient, which is a product of two numbers that are not subnormal. */
+/* An unscaled gradient times the clip coefficient, as two factors: the first is never subnormal. */
 GG_FN gg_f32 gg_clip(gg_f32 x, gg_f32 factor1, gg_f32 factor2) { return gg_mul(gg_mul(x, factor1), factor2); }
 
 /* What one element has: read before, written after. */

@@ -111,6 +111,7 @@ GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
 /* The item that finds `block` between the first blocks of two marks, `step` rows apart, notes the first of the two. */
 GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high,
                      gg_u32 step, gg_u32 block) {
+#pragma unroll 1
   for (gg_u32 row = low + step * gg_item(); row < high; row += step * GG_LANES) {
     const gg_u32 next = high - row < step ? high : row + step, begin = first[row], end = first[next];
     if (block < begin || block >= end) continue;

@@ -101,9 +101,8 @@ static gg_status choose_route(gg_opencl_device* device, const char* wanted, gg_e
                      device->base.info.id, device->base.info.name,
                      device->api.svm ? "" : " that the OpenCL loader gives access to");
   } else {
-    return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_context_create",
-                   "there is no kernel route %s for OpenCL; %s has: %s", wanted, device->base.info.id,
-                   device->base.info.kernels);
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create", "there is no kernel route %s for OpenCL; %s has: %s",
+                   wanted, device->base.info.id, device->base.info.kernels);
   }
   device->base.kernel = device->route == GG_OPENCL_SVM ? "svm" : "arena";
   return GG_OK;

@@ -78,7 +78,7 @@ static char* devices_text(const gg_device_info* devices, size_t count) {
   FILE* out = open_memstream(&text, &bytes);
   if (out == NULL) return NULL;
   for (size_t i = 0; i < count; ++i) print_device(out, &devices[i]);
-  fprintf(out, "\ngradguard %s, %s\n", gg_version_string(), gg_build_description());
+  fprintf(out, "\n%s\n", gg_build_description());
   if (fclose(out) == 0) return text;
   free(text);
   return NULL;
