@@ -43,7 +43,12 @@ typedef int gg_i32;
 typedef unsigned long long gg_u64;
 typedef float gg_f32;
 #define GG_FN             static __device__ __forceinline__
-#define GG_KERNEL(blocks) extern "C" __global__ __launch_bounds__(256, blocks) /* so many on a multiprocessor */
+#define GG_KERNEL(blocks) extern "C" __global__ __launch_bounds__(256, GG_RESIDENT(blocks))
+#if __CUDA_ARCH__ < 800
+#define GG_RESIDENT(blocks) ((blocks) < 4 ? (blocks) : 4) /* on a multiprocessor: Turing has room for 1024 items */
+#else
+#define GG_RESIDENT(blocks) (blocks)
+#endif
 #define GG_GLOBAL
 #define GG_SHARED __shared__
 #define GG_SHARED_POINTER
