@@ -107,7 +107,7 @@ static gg_status take_image(const gg_nvrtc* nvrtc, gg_nvrtc_program program, gg_
 gg_status gg_nvrtc_compile(const gg_nvrtc* nvrtc, const char* source, int capability, gg_nvrtc_image* image,
                            gg_error* error) {
   *image = (gg_nvrtc_image){0};
-  int architecture;
+  int architecture = 0;
   gg_status status = choose_architecture(nvrtc, capability, &architecture, error);
   if (status) return status;
   image->ptx = architecture != capability;
