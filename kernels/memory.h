@@ -111,7 +111,7 @@ GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
 /* The item that finds `block` between the first blocks of two marks, `step` rows apart, notes the first of the two. */
 GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high,
                      gg_u32 step, gg_u32 block) {
-#pragma unroll 1
+  GG_ROLLED
   for (gg_u32 row = low + step * gg_item(); row < high; row += step * GG_LANES) {
     const gg_u32 next = high - row < step ? high : row + step, begin = first[row], end = first[next];
     if (block < begin || block >= end) continue;
@@ -130,7 +130,8 @@ GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
                         GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
   const gg_u32 count = row_end - row_begin, block = (row_begin ? first[row_begin] : 0) + number;
   if (count > GG_LANES) {
-    const gg_u32 guess = row_begin + (gg_u32)((gg_u64)number * count / blocks);
+    const gg_u32 alike = number / (blocks / count);
+    const gg_u32 guess = row_begin + (alike < count ? alike : count - 1);
     const gg_u32 begin = first[guess], end = first[guess + 1];
     gg_fetch_row(spot, rows + guess);
     if (block >= begin && block < end) {

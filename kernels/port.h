@@ -14,7 +14,7 @@ typedef uint gg_u32;
 typedef int gg_i32;
 typedef ulong gg_u64;
 typedef float gg_f32;
-#define GG_FN             static inline
+#define GG_FN             static inline __attribute__((always_inline))
 #define GG_KERNEL(blocks) __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 #define GG_GLOBAL         __global
 #define GG_SHARED         __local /* a local variable of a kernel */
@@ -33,6 +33,8 @@ typedef float gg_f32;
 #define gg_group()        ((gg_u32)get_group_id(0))
 #define gg_groups()       ((gg_u32)get_num_groups(0))
 #define gg_barrier()      barrier(CLK_LOCAL_MEM_FENCE)
+
+#define GG_ROLLED
 
 #elif defined(__CUDACC__)
 
@@ -66,6 +68,8 @@ typedef float gg_f32;
 #define gg_group()       (blockIdx.x)
 #define gg_groups()      (gridDim.x)
 #define gg_barrier()     __syncthreads()
+/* Before a loop that is to stay one: code that is seldom run need not be there several times. */
+#define GG_ROLLED        _Pragma("unroll 1")
 
 #else /* C on the host; compiled with -ffp-contract=off */
 

@@ -131,7 +131,7 @@ GG_FN void gg_add_batch(gg_lane* lane, gg_pointer tile, gg_u32 stride, const gg_
     for (int i = 0; i < batch; i++) gg_add_square_sum(&lane->middle, sums[i]);
     gg_note_largest(lane, largest);
   } else {
-#pragma unroll 1
+    GG_ROLLED
     for (int i = 0; i < batch; i++) gg_add_tile(lane, tile + i * stride, type, inverse_scale);
   }
 }
@@ -140,16 +140,16 @@ GG_FN void gg_add_batch(gg_lane* lane, gg_pointer tile, gg_u32 stride, const gg_
 GG_FN void gg_add_tiles(gg_lane* lane, gg_pointer tile, const gg_u32 type, const int batch, gg_u32 count,
                         gg_f32 inverse_scale) {
   const gg_u32 stride = GG_LANES * GG_TILE * (type == GG_TYPE_F32 ? 4 : 2);
-#pragma unroll 1
+  GG_ROLLED
   for (; count >= (gg_u32)batch; count -= batch, tile += batch * stride)
     gg_add_batch(lane, tile, stride, type, batch, inverse_scale);
-#pragma unroll 1
+  GG_ROLLED
   for (; count > 0; count--, tile += stride) gg_add_tile(lane, tile, type, inverse_scale);
 }
 
 GG_FN void gg_add_unaligned_tiles(gg_lane* lane, gg_pointer tile, gg_u32 type, gg_u32 count, gg_f32 inverse_scale) {
   const gg_u32 stride = GG_LANES * GG_TILE * (type == GG_TYPE_F32 ? 4 : 2);
-#pragma unroll 1
+  GG_ROLLED
   for (; count > 0; count--, tile += stride) gg_add_unusual_tile(lane, tile, type, GG_TILE, inverse_scale);
 }
 

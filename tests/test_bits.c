@@ -114,6 +114,30 @@ GG_TEST_ROUTES(bits, statistics_of_any_magnitudes_have_the_bits_of_the_scalar_mo
   }
 }
 
+/* More tensors than a block has items to look for its own with, alike and of mixed sizes. */
+GG_TEST_ROUTES(bits, hundreds_of_tensors_have_the_bits_of_the_scalar_model, 60) {
+  gg_test_needs_exact(context);
+  enum { TENSORS = 700 };
+  gg_random random = gg_random_stream(5);
+  gg_trial_spec specs[TENSORS];
+  for (int mixed = 0; mixed < 2; mixed++) {
+    for (int i = 0; i < TENSORS; i++) {
+      uint64_t elements = mixed ? gg_random_below(&random, i % 50 ? 600 : 9000) : 1000;
+      specs[i] = (gg_trial_spec){.elements = elements, .gradient = dtypes[i % 3], .step = mixed ? (uint64_t)i % 5 : 0};
+    }
+    gg_trial* trial = gg_trial_create(specs, TENSORS, GG_IN_PLACE, false);
+    gg_trial_fill(trial, &random, GG_ORDINARY);
+    gg_trial_open(trial, context);
+    gg_test_case("%s sizes", mixed ? "mixed" : "the same");
+    gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
+    gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
+    guard.clip = true;
+    gg_trial_step(trial, &adamw, &guard);
+    gg_trial_check(trial);
+    gg_trial_destroy(&trial);
+  }
+}
+
 /* One tensor that needs more than four tiles a lane: over 1024 ranges of 8192 elements. */
 GG_TEST_ROUTES(bits, a_tensor_of_more_than_1024_ranges_gives_the_bits_of_the_scalar_model, 120) {
   gg_test_needs_exact(context);
