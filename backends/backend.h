@@ -133,6 +133,11 @@ struct gg_backend {
    * (x * factor1) * factor2 of every row in FP32 to out[GG_STATE_PARAMETER]. No step uses it. */
   gg_status (*stage)(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
 
+  /* (optional) Queues a copy between two memories of the device that do not overlap. The benchmark measures the rate of
+   * the memory with it. */
+  gg_status (*copy)(gg_device* device, gg_memory* to, uint64_t to_offset, const gg_memory* from, uint64_t from_offset,
+                    uint64_t bytes, gg_error* error);
+
   /* (optional) The native queue and the native address of a memory, for the interop headers. */
   void* (*native_queue)(gg_device* device);
   uint64_t (*native_address)(const gg_memory* memory);

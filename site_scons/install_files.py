@@ -3,7 +3,7 @@
 import os
 
 
-def install(env, out, version, static, shared, tool, openmp, openmp_library):
+def install(env, out, version, static, shared, tool, bench, openmp, openmp_library):
     prefix = env["prefix"]
     if not os.path.isabs(prefix):
         prefix = os.path.abspath(prefix)
@@ -32,7 +32,7 @@ def install(env, out, version, static, shared, tool, openmp, openmp_library):
     ]
     if tool:
         files += [
-            env.Install(f"{root}/bin", tool),
+            env.Install(f"{root}/bin", [tool, bench]),
             env.Install(f"{root}/share/man/man1", env.Glob("tools/gradguard/*.1") + env.Glob("docs/*.1")),
         ]
     return files

@@ -23,4 +23,5 @@ const gg_backend gg_backend_cpu = {
     .wait_update = gg_cpu_wait_update,
     .sync = gg_cpu_done,
     .stage = gg_cpu_stage,
+    .copy = gg_cpu_copy,
 };

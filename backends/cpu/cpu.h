@@ -49,6 +49,8 @@ gg_status gg_cpu_upload(gg_device* device, gg_memory* memory, uint64_t offset, c
                         gg_error* error);
 gg_status gg_cpu_fill(gg_device* device, gg_memory* memory, uint64_t offset, uint64_t bytes, uint8_t value,
                       gg_error* error);
+gg_status gg_cpu_copy(gg_device* device, gg_memory* to, uint64_t to_offset, const gg_memory* from, uint64_t from_offset,
+                      uint64_t bytes, gg_error* error);
 gg_status gg_cpu_readback(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error);
 
 /* table.c */

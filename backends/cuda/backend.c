@@ -26,6 +26,7 @@ const gg_backend gg_backend_cuda = {
     .wait_update = gg_cuda_wait_update,
     .sync = gg_cuda_sync,
     .stage = gg_cuda_stage,
+    .copy = gg_cuda_copy,
     .native_queue = gg_cuda_native_queue,
     .native_address = gg_cuda_native_address,
 };

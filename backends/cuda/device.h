@@ -98,5 +98,7 @@ gg_status gg_cuda_fill(gg_device* device, gg_memory* memory, uint64_t offset, ui
                        gg_error* error);
 gg_status gg_cuda_readback(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error);
 gg_status gg_cuda_wait(gg_device* device, gg_error* error);
+gg_status gg_cuda_copy(gg_device* device, gg_memory* to, uint64_t to_offset, const gg_memory* from,
+                       uint64_t from_offset, uint64_t bytes, gg_error* error);
 
 #endif

@@ -41,6 +41,8 @@
     (gg_cu_pointer destination, const void* source, size_t bytes, gg_cu_stream stream))                             \
   X(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,                                                                        \
     (void* destination, gg_cu_pointer source, size_t bytes, gg_cu_stream stream))                                   \
+  X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,                                                                        \
+    (gg_cu_pointer destination, gg_cu_pointer source, size_t bytes, gg_cu_stream stream))                           \
   X(cuMemsetD8Async, cuMemsetD8Async,                                                                               \
     (gg_cu_pointer destination, unsigned char value, size_t bytes, gg_cu_stream stream))                            \
   X(cuPointerGetAttributes, cuPointerGetAttributes,                                                                 \

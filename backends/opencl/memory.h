@@ -40,6 +40,8 @@ gg_status gg_opencl_fill(gg_device* device, gg_memory* memory, uint64_t offset, 
                          gg_error* error);
 gg_status gg_opencl_readback(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error);
 gg_status gg_opencl_wait(gg_device* device, gg_error* error);
+gg_status gg_opencl_copy(gg_device* device, gg_memory* to, uint64_t to_offset, const gg_memory* from,
+                         uint64_t from_offset, uint64_t bytes, gg_error* error);
 
 /* Queues a copy to the device. With `done` NULL it blocks; otherwise `source` must live until that event. */
 gg_status gg_opencl_write(gg_opencl_device* device, const gg_opencl_memory* memory, uint64_t offset, const void* source,

@@ -26,5 +26,6 @@ const gg_backend gg_backend_opencl = {
     .wait_update = gg_opencl_wait_update,
     .sync = gg_opencl_sync,
     .stage = gg_opencl_stage,
+    .copy = gg_opencl_copy,
     .native_queue = gg_opencl_native_queue,
 };

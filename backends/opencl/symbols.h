@@ -31,6 +31,8 @@
     (gg_cl_queue, gg_cl_mem, gg_cl_bool, size_t, size_t, const void*, gg_cl_uint, const gg_cl_event*, gg_cl_event*))   \
   X(gg_cl_int, clEnqueueFillBuffer,                                                                                    \
     (gg_cl_queue, gg_cl_mem, const void*, size_t, size_t, size_t, gg_cl_uint, const gg_cl_event*, gg_cl_event*))       \
+  X(gg_cl_int, clEnqueueCopyBuffer,                                                                                    \
+    (gg_cl_queue, gg_cl_mem, gg_cl_mem, size_t, size_t, size_t, gg_cl_uint, const gg_cl_event*, gg_cl_event*))         \
   X(gg_cl_program, clCreateProgramWithSource, (gg_cl_context, gg_cl_uint, const char**, const size_t*, gg_cl_int*))    \
   X(gg_cl_int, clBuildProgram,                                                                                         \
     (gg_cl_program, gg_cl_uint, const gg_cl_device*, const char*, void (*)(gg_cl_program, void*), void*))              \

@@ -1,0 +1,21 @@
+/* The staged baseline: the same reduction, then a separate kernel that writes unscaled and clipped gradients into an
+ * FP32 temporary, then the same update. The temporary is allocated once, before any timing, in the baseline's favour.
+ */
+#ifndef GG_BENCH_STAGED_H
+#define GG_BENCH_STAGED_H
+
+#include "bench/path.h"
+
+bool gg_path_fail(const gg_path* path, gg_status status, const char* doing, gg_problem* problem);
+
+/* Makes what a staged path, or one of statistics alone, needs beside a group. */
+bool gg_staged_open(gg_path* path, gg_problem* problem);
+void gg_staged_close(gg_path* path);
+
+/* Reduction, one read-back and the decision. */
+gg_status gg_staged_measure(gg_path* path, const gg_guard_options* guard, gg_decision* decision);
+
+/* Queues the separate unscale and clip. */
+gg_status gg_staged_clip(gg_path* path, const gg_decision* decision);
+
+#endif
