@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""The guarded step beside PyTorch's unscale + check + clip_grad_norm_ + AdamW: the same shapes, in strict alternation, in
+one process, on the CPU or on a CUDA device.
+
+    bench/compare_pytorch.py [--device cpu|cuda] [--shapes llama-1.2b] [--dtype f32|bf16|f16] [--samples 10]
+                             [--no-compile] [--json FILE]
+
+Gradients are under a loss scale of 1024. PyTorch's optimizer steps FP32 parameters and needs FP32 gradients, so half
+gradients are first copied to FP32, which is timed, as a training loop would have to do it. The results are compared:
+the largest difference of a parameter, relative to the largest parameter.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import torch  # noqa: E402
+
+import gradguard_ctypes as gg  # noqa: E402
+
+SCALE, MAX_NORM = 1024.0, 1.0
+DTYPES = {"f32": (torch.float32, gg.F32), "f16": (torch.float16, gg.F16), "bf16": (torch.bfloat16, gg.BF16)}
+
+
+def shapes_of(name, program):
+    """The one list of shapes is the C benchmark's."""
+    if "x" in name and name.replace("x", "").isdigit():
+        tensors, elements = (int(part) for part in name.split("x"))
+        return [[elements]] * tensors
+    listed = json.loads(subprocess.run([program, "--list-shapes"], capture_output=True, text=True, check=True).stdout)
+    if name not in listed:
+        sys.exit(f"compare_pytorch.py: there is no set of tensors {name!r}: {', '.join(listed)} or TxN")
+    return listed[name]
+
+
+class Tensors:
+    """Parameters and gradients, made from one seed."""
+
+    def __init__(self, shapes, dtype, device, seed):
+        generator = torch.Generator(device=device).manual_seed(seed)
+
+        def uniform(shape, size):
+            return (torch.rand(shape, generator=generator, device=device) * 2 - 1).mul_(size)
+
+        self.gradients = [uniform(shape, 0.02 * SCALE).to(dtype) for shape in shapes]
+        self.parameters = [uniform(shape, 0.05) for shape in shapes]
+
+
+class Ours:
+    name = "gradguard"
+
+    def __init__(self, library, tensors, device, code):
+        cuda = device == "cuda"
+        # PyTorch's own stream is the NULL stream, which cannot be adopted; a stream of ours is waited for by commit.
+        self.context = gg.Context(library, "cuda" if cuda else "cpu")
+        self.tensors = tensors
+        self.state = [[torch.zeros_like(p) for p in tensors.parameters] for _ in range(2)]
+        rows = []
+        for i, (parameter, gradient) in enumerate(zip(tensors.parameters, tensors.gradients)):
+            roles = {gg.PARAMETER: parameter, gg.GRADIENT: gradient}
+            roles[gg.EXP_AVG], roles[gg.EXP_AVG_SQ] = self.state[0][i], self.state[1][i]
+            rows.append({
+                role: gg.flat_tensor(
+                    self.context.wrap(t.data_ptr(), t.numel() * t.element_size(), cuda),
+                    code if role == gg.GRADIENT else gg.F32,
+                    t.numel(),
+                )
+                for role, t in roles.items()
+            })
+        if cuda:
+            torch.cuda.synchronize()
+        self.group = gg.Group(self.context, rows)
+        self.adamw = gg.sized(gg.AdamWOptions)
+        self.adamw.learning_rate, self.adamw.beta1, self.adamw.beta2 = 1e-3, 0.9, 0.999
+        self.adamw.epsilon, self.adamw.weight_decay, self.adamw.gradient_scale = 1e-8, 1e-2, SCALE
+        self.guard = gg.sized(gg.GuardOptions)
+        self.guard.clip, self.guard.max_norm, self.guard.clip_epsilon = True, MAX_NORM, 1e-6
+
+    def step(self):
+        self.group.step(self.adamw, self.guard)
+
+    def close(self):
+        self.group.close()
+        self.context.close()
+
+
+class PyTorch:
+    """Unscale and check as GradScaler does, clip_grad_norm_, AdamW; fused where this PyTorch has it."""
+
+    name = "torch eager"
+
+    def __init__(self, tensors, device):
+        self.device, self.source = device, tensors.gradients
+        self.parameters = [torch.nn.Parameter(p) for p in tensors.parameters]
+        options = {"lr": 1e-3, "weight_decay": 1e-2}
+        try:
+            self.optimizer = torch.optim.AdamW(self.parameters, fused=True, **options)
+            self.kind = "fused"
+        except (TypeError, RuntimeError):
+            self.optimizer = torch.optim.AdamW(self.parameters, foreach=True, **options)
+            self.kind = "foreach"
+        self.inverse = torch.tensor(1.0 / SCALE, device=device)
+        self.found = torch.zeros((), device=device)
+        # The gradients that the optimizer sees; refilled before each step, since unscaling is in place.
+        self.gradients = [torch.empty_like(p, dtype=torch.float32) for p in tensors.parameters]
+
+    def refill(self):
+        """What backward does: fresh gradients. FP32 ones are written where the optimizer takes them, untimed."""
+        if self.source[0].dtype == torch.float32:
+            torch._foreach_copy_(self.gradients, self.source) if hasattr(torch, "_foreach_copy_") else [
+                g.copy_(s) for g, s in zip(self.gradients, self.source)
+            ]
+
+    def step(self):
+        if self.source[0].dtype != torch.float32:
+            if hasattr(torch, "_foreach_copy_"):
+                torch._foreach_copy_(self.gradients, self.source)
+            else:
+                for gradient, source in zip(self.gradients, self.source):
+                    gradient.copy_(source)
+        for parameter, gradient in zip(self.parameters, self.gradients):
+            parameter.grad = gradient
+        self.found.zero_()
+        torch._amp_foreach_non_finite_check_and_unscale_(self.gradients, self.found, self.inverse)
+        torch.nn.utils.clip_grad_norm_(self.parameters, MAX_NORM)
+        if self.found.item() == 0:
+            self.optimizer.step()
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def cpu_unscale(gradients, found, inverse):
+    """What _amp_foreach_non_finite_check_and_unscale_ does, for a PyTorch that has it for CUDA alone."""
+    for gradient in gradients:
+        gradient.mul_(inverse)
+        if not torch.isfinite(gradient).all():
+            found.fill_(1)
+
+
+class Compiled:
+    """The whole step under torch.compile: unscale, norm, clip and AdamW as PyTorch expressions."""
+
+    name = "torch.compile"
+
+    def __init__(self, tensors, device):
+        self.device, self.gradients = device, tensors.gradients
+        self.parameters = tensors.parameters
+        self.first = [torch.zeros_like(p) for p in self.parameters]
+        self.second = [torch.zeros_like(p) for p in self.parameters]
+        self.count = torch.zeros((), device=device)
+
+        def whole(parameters, gradients, first, second, count):
+            unscaled = [g.float() * (1.0 / SCALE) for g in gradients]
+            norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in unscaled]))
+            coefficient = torch.clamp(MAX_NORM / (norm + 1e-6), max=1.0)
+            correction1, correction2 = 1 - 0.9**count, 1 - 0.999**count
+            for p, g, m, v in zip(parameters, unscaled, first, second):
+                g = g * coefficient
+                m.mul_(0.9).add_(g, alpha=0.1)
+                v.mul_(0.999).addcmul_(g, g, value=0.001)
+                p.mul_(1 - 1e-3 * 1e-2).sub_(1e-3 * (m / correction1) / ((v / correction2).sqrt() + 1e-8))
+            return norm
+
+        self.whole = torch.compile(whole)
+
+    def refill(self):
+        pass
+
+    def step(self):
+        self.count += 1
+        if not torch.isfinite(self.whole(self.parameters, self.gradients, self.first, self.second, self.count)).item():
+            raise RuntimeError("the norm is not finite")
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+
+def copy_rate(device):
+    """Bytes read and written a second by a plain copy; the median of seven."""
+    elements = (1 << 28) if device == "cuda" else (1 << 26)
+    source, target = (torch.zeros(elements, device=device) for _ in range(2))
+    rates = []
+    for _ in range(8):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        begin = time.perf_counter()
+        target.copy_(source)
+        if device == "cuda":
+            torch.cuda.synchronize()
+        rates.append(8 * elements / (time.perf_counter() - begin))
+    return statistics.median(rates[1:])
+
+
+def measure(contenders, samples, warmup):
+    times = {c.name: [] for c in contenders}
+    for i in range(warmup + samples):
+        for contender in contenders:
+            if hasattr(contender, "refill"):
+                contender.refill()
+                if contender.device == "cuda":
+                    torch.cuda.synchronize()
+            begin = time.perf_counter()
+            contender.step()
+            if i >= warmup:
+                times[contender.name].append((time.perf_counter() - begin) * 1e3)
+    return times
+
+
+def largest_difference(ours, theirs):
+    """Of parameters, relative to the largest one."""
+    largest = max(float(p.detach().abs().max()) for p in theirs)
+    return max(float((a - b.detach()).abs().max()) for a, b in zip(ours, theirs)) / largest
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--shapes", default="16x4000000")
+    parser.add_argument("--dtype", choices=sorted(DTYPES), default="f32")
+    parser.add_argument("--samples", type=int, default=10)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
+    parser.add_argument("--library", help="path of libgradguard.so")
+    parser.add_argument("--program", default=os.path.join(gg.ROOT, "build/release-gcc/gradguard-bench"))
+    parser.add_argument("--json", help="file for everything measured")
+    arguments = parser.parse_args()
+
+    dtype, code = DTYPES[arguments.dtype]
+    shapes = shapes_of(arguments.shapes, arguments.program)
+    if arguments.device == "cpu":
+        try:
+            torch._amp_foreach_non_finite_check_and_unscale_([torch.zeros(1)], torch.zeros(()), torch.ones(()))
+        except (NotImplementedError, RuntimeError):
+            torch._amp_foreach_non_finite_check_and_unscale_ = cpu_unscale
+
+    def fresh():
+        return Tensors(shapes, dtype, arguments.device, arguments.seed)
+
+    library = gg.load(arguments.library)
+    ours_tensors = fresh()
+    ours = Ours(library, ours_tensors, arguments.device, code)
+    eager = PyTorch(fresh(), arguments.device)
+    contenders = [ours, eager]
+    notes = {}
+    if not arguments.no_compile and hasattr(torch, "compile"):
+        compiled = Compiled(fresh(), arguments.device)
+        try:
+            compiled.step()
+            contenders.append(compiled)
+        except Exception as error:  # no compiler, or a graph too large: it is left out, and the file says so
+            notes["torch.compile"] = f"{type(error).__name__}: {str(error)[:200]}"
+    rate = copy_rate(arguments.device)
+    times = measure(contenders, arguments.samples, arguments.warmup)
+    difference = largest_difference(ours_tensors.parameters, eager.parameters)
+
+    elements = sum(p.numel() for p in ours_tensors.parameters)
+    size = ours_tensors.gradients[0].element_size()
+    floor = elements * (2 * size + 24) / rate * 1e3
+    name = torch.cuda.get_device_name() if arguments.device == "cuda" else platform.processor() or platform.machine()
+    print(f"{arguments.shapes}, {len(shapes)} tensors, {elements} elements, {arguments.dtype} gradients, {name}, "
+          f"PyTorch {torch.__version__} ({eager.kind}), seed {arguments.seed}")
+    print(f"copy {rate / 1e9:.1f} GB/s, floor {floor:.4f} ms")
+    rows = []
+    own = statistics.median(times[ours.name])
+    for contender in contenders:
+        samples = times[contender.name]
+        median = statistics.median(samples)
+        rows.append({"name": contender.name, "median_ms": median, "min_ms": min(samples), "max_ms": max(samples),
+                     "ratio": median / floor, "samples_ms": samples})
+        print(f"{contender.name:14} {median:10.4f} ms ({min(samples):.4f} to {max(samples):.4f}), ratio to floor "
+              f"{median / floor:8.3f}, {median / own:7.2f} x ours")
+    print(f"largest difference of a parameter after {arguments.samples + arguments.warmup} steps: {difference:.2e} of the "
+          "largest parameter")
+    for peer, note in notes.items():
+        print(f"{peer}: left out, {note}")
+    if arguments.json:
+        document = {
+            "program": "compare_pytorch.py", "shapes": arguments.shapes, "tensors": len(shapes), "elements": elements,
+            "dtype": arguments.dtype, "device": arguments.device, "name": name, "torch": torch.__version__,
+            "optimizer": eager.kind, "build": library.gg_build_description().decode(), "kernel": ours.context.kernel(),
+            "seed": arguments.seed, "samples": arguments.samples, "warmup": arguments.warmup,
+            "copy_gb_per_s": rate / 1e9, "floor_ms": floor, "largest_difference": difference, "notes": notes, "rows": rows,
+        }
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+    ours.close()
+    if not difference <= 1e-5:
+        print("compare_pytorch.py: the results differ by more than rounding", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
