@@ -13,7 +13,7 @@ gg_status gg_cuda_driver_load(gg_cuda_driver* driver, gg_cuda_find find, void* l
   address = find(library, #name);                                                                                   \
   if (!address)                                                                                                     \
     return gg_fail(error, GG_ERROR_NO_DRIVER, "dlsym",                                                              \
-                   "the CUDA driver has no function " #name ": it is too old; install NVIDIA driver 450 or newer"); \
+                   "the CUDA driver has no function " #name ": it is too old; install NVIDIA driver 470 or newer"); \
   memcpy(&driver->name, &address, sizeof address);
   GG_CUDA_SYMBOLS(GG_CUDA_LOAD)
 #undef GG_CUDA_LOAD

@@ -18,6 +18,8 @@ typedef struct CUmod_st* gg_cu_module;
 typedef struct CUfunc_st* gg_cu_function;
 typedef struct CUevent_st* gg_cu_event;
 typedef struct CUstream_st* gg_cu_stream;
+typedef struct CUgraph_st* gg_cu_graph;
+typedef struct CUgraphExec_st* gg_cu_graph_exec;
 
 #define GG_CUDA_CONSTANT(name, value) GG_##name = value,
 enum { GG_CUDA_CONSTANTS(GG_CUDA_CONSTANT) };

@@ -9,6 +9,6 @@ gg_status gg_cuda_stage(gg_device* device, gg_table* table, const gg_update_cons
   void* parameters[] = {&t->rows, &t->first_update_block, &row_begin, &row_end, &copy};
   gg_status status = gg_cuda_enter(cuda, error);
   if (status) return status;
-  status = gg_cuda_launch(cuda, cuda->stage, "gg_stage", t->update_blocks, parameters, error);
+  status = gg_cuda_launch(cuda, cuda->stream, cuda->stage, "gg_stage", t->update_blocks, parameters, error);
   return gg_cuda_leave(cuda, status, error);
 }

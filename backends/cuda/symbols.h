@@ -54,7 +54,14 @@
   X(cuLaunchKernel, cuLaunchKernel,                                                                                 \
     (gg_cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,  \
      unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, gg_cu_stream stream, void** parameters, \
-     void** extra))
+     void** extra))                                                                                                 \
+  X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (gg_cu_stream stream, gg_cu_enum mode))                          \
+  X(cuStreamEndCapture, cuStreamEndCapture, (gg_cu_stream stream, gg_cu_graph * graph))                             \
+  X(cuGraphInstantiate, cuGraphInstantiateWithFlags,                                                                \
+    (gg_cu_graph_exec * exec, gg_cu_graph graph, unsigned long long flags))                                         \
+  X(cuGraphDestroy, cuGraphDestroy, (gg_cu_graph graph))                                                            \
+  X(cuGraphLaunch, cuGraphLaunch, (gg_cu_graph_exec exec, gg_cu_stream stream))                                     \
+  X(cuGraphExecDestroy, cuGraphExecDestroy, (gg_cu_graph_exec exec))
 
 /* The constants of <cuda.h> that the backend uses, compared in the same test: X(name, value). The library has them
  * with GG_ in front. */
@@ -106,6 +113,7 @@
   X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76) \
   X(CU_COMPUTEMODE_PROHIBITED, 2)                     \
   X(CU_STREAM_NON_BLOCKING, 1)                        \
+  X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)           \
   X(CU_EVENT_DISABLE_TIMING, 2)                       \
   X(CU_MEMHOSTALLOC_PORTABLE, 1)                      \
   X(CU_MEMHOSTALLOC_DEVICEMAP, 2)                     \

@@ -191,6 +191,7 @@ void gg_cuda_table_free(gg_device* device, gg_table* table) {
   bool entered = gg_cuda_enter_release(cuda);
   /* A kernel may still write to the pinned memory. */
   if (!device->lost) cuda->driver.cuStreamSynchronize(cuda->stream);
+  if (t->replay) cuda->driver.cuGraphExecDestroy(t->replay);
   if (t->updated) cuda->driver.cuEventDestroy_v2(t->updated);
   if (t->pinned) cuda->driver.cuMemFreeHost(t->pinned);
   if (t->allocation) cuda->driver.cuMemFree_v2(t->allocation);

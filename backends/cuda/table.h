@@ -25,6 +25,9 @@ typedef struct gg_cuda_table {
   uint32_t finalize_rows; /* rows of more than one reduction block; they come first */
   uint32_t update_blocks;
 
+  gg_cu_graph_exec replay; /* a reduction with the last inverse scale; NULL until that has come twice */
+  float inverse_scale;     /* of the last reduction; 0 before the first */
+
   void* pinned; /* host memory: the bias corrections, then the summaries */
   gg_bias* host_bias;
   bool bias_uploaded; /* `bias` has what host_bias has */
@@ -35,8 +38,8 @@ typedef struct gg_cuda_table {
 static inline gg_cuda_table* gg_cuda_table_of(gg_table* table) { return (gg_cuda_table*)table; }
 
 /* Queues one kernel over `blocks` blocks of 256 lanes. */
-gg_status gg_cuda_launch(gg_cuda_device* cuda, gg_cu_function function, const char* name, uint32_t blocks,
-                         void** parameters, gg_error* error);
+gg_status gg_cuda_launch(gg_cuda_device* cuda, gg_cu_stream stream, gg_cu_function function, const char* name,
+                         uint32_t blocks, void** parameters, gg_error* error);
 
 gg_status gg_cuda_table_make(gg_device* device, const gg_row* rows, uint32_t count, bool amsgrad, bool updates,
                              gg_table** table, gg_error* error);

@@ -34,7 +34,8 @@ gg_status gg_cuda_update(gg_device* device, gg_table* table, const gg_update* up
   gg_status status = gg_cuda_enter(cuda, error);
   if (status) return status;
   if (!update->uniform) status = upload_bias(cuda, t, update->bias, error);
-  if (!status) status = gg_cuda_launch(cuda, cuda->update, "gg_update", t->update_blocks, parameters, error);
+  if (!status)
+    status = gg_cuda_launch(cuda, cuda->stream, cuda->update, "gg_update", t->update_blocks, parameters, error);
   if (!status) {
     status = GG_CUDA_TRY(cuda, error, cuEventRecord, (t->updated, cuda->stream), "marking the end of the update");
     t->update_queued = !status;
