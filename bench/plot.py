@@ -74,7 +74,7 @@ def label_of(ratio):
 def draw_ratio(out, files):
     cases, machine = collect(files)
     keys = sorted(cases, key=lambda key: (ORDER.index(key[0]) if key[0] in ORDER else 99, key[1] != "f32"))
-    figure, axes = plt.subplots(figsize=(9, 0.9 + 1.15 * len(keys)))
+    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.78 * len(keys)))
     height, ticks, labels, seen = 0.16, [], [], {}
     for place, key in enumerate(keys):
         present = [(name, colour) for name, colour in SERIES if name in cases[key]]
@@ -91,13 +91,13 @@ def draw_ratio(out, files):
     axes.axvline(1, color=GREY, linewidth=1)
     most = max(max(case.values()) for case in cases.values())
     axes.set_xlim(0.8, most * 2)
-    axes.set_xticks([1, 2, 5, 10, 100, 1000], ["1: a plain copy of as many bytes", "2", "5", "10", "100", "1000"])
-    for text in axes.get_xticklabels()[:1]:
-        text.set_ha("left")
+    axes.set_xticks([1, 2, 5, 10, 100, 1000], ["1", "2", "5", "10", "100", "1000"])
+    axes.minorticks_off()
+    axes.text(1.04, -0.62, "a plain copy of as many bytes", fontsize=8, color=GREY)
     axes.set_xlabel("time of a whole step over the time of a copy (logarithmic, less is better)")
-    axes.set_title(f"A guarded AdamW step on one {', '.join(sorted(machine)) or 'GPU'}", loc="left", fontweight="bold")
+    axes.set_title(f"A guarded AdamW step on one {', '.join(sorted(machine)) or 'GPU'}", loc="left", fontweight="bold", pad=16)
     axes.legend([seen[name] for name, _ in SERIES if name in seen], [name for name, _ in SERIES if name in seen],
-                loc="lower right", frameon=False, fontsize=9)
+                loc="upper right", frameon=False, fontsize=9)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     save(figure, out)
