@@ -11,6 +11,7 @@ Suites, in the order in which they run (all of them if none is named):
   criterion       the test programs in BUILD/tests
   examples        the example programs, on every required backend
   tool            the tests of the command-line tool (pytest)
+  acceptance      the acceptance runner's oracle, reference, host, build and opencl suites, in their quick forms
   readme          the program and the reports in README.md, and the links of all documents
 
 It builds nothing but the configurations and the installation; `./dev test` builds first and then calls it.
@@ -30,10 +31,10 @@ import xml.etree.ElementTree
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from checks import library, readme, sources  # noqa: E402
+from checks import acceptance, library, readme, sources  # noqa: E402
 from checks.results import Results, find_program, run  # noqa: E402
 
-SUITES = ["configurations", "sources", "library", "installation", "criterion", "examples", "tool", "readme"]
+SUITES = ["configurations", "sources", "library", "installation", "criterion", "examples", "tool", "acceptance", "readme"]
 PROGRAM_SECONDS = 240  # one test program; each test has a shorter limit of its own
 
 
@@ -186,6 +187,7 @@ def main():
         "criterion": lambda: run_criterion(results, arguments.build),
         "examples": lambda: run_examples(results, arguments.build),
         "tool": lambda: run_pytest(results, arguments.build),
+        "acceptance": lambda: acceptance.check_acceptance(results, arguments.build),
         "readme": lambda: readme.check_readme(results, arguments.build),
     }
     for suite in SUITES:

@@ -52,11 +52,14 @@ gg_status gg_cuda_readback(gg_device* device, const gg_readback* pieces, size_t 
   gg_cuda_device* cuda = gg_cuda_of(device);
   gg_status status = gg_cuda_enter(cuda, error);
   if (status) return status;
-  status = queue_pieces(cuda, pieces, count, error);
+  status = gg_cuda_leave(cuda, queue_pieces(cuda, pieces, count, error), error);
   cuda->readback_queued = !status;
-  /* Nothing may arrive in the caller's memory after a failure. */
-  if (status && !device->lost) cuda->driver.cuStreamSynchronize(cuda->stream);
-  return gg_cuda_leave(cuda, status, error);
+  if (status && !device->lost) { /* nothing may arrive in the caller's memory after a failure */
+    bool entered = gg_cuda_enter_release(cuda);
+    cuda->driver.cuStreamSynchronize(cuda->stream);
+    gg_cuda_leave_release(cuda, entered);
+  }
+  return status;
 }
 
 gg_status gg_cuda_wait(gg_device* device, gg_error* error) {
