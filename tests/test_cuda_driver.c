@@ -25,18 +25,19 @@ Test(cuda_driver, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("buil
 
 /* ---- Names ---- */
 
-#ifdef CUDA_VERSION
+/* Older headers lack some of the errors. */
+#if defined CUDA_VERSION && CUDA_VERSION >= 13000
 
 #define TEXT(x)     #x
 #define EXPANDED(x) TEXT(x)
 
-#define SAME_FUNCTION(plain, name, parameters)                                                            \
-  {                                                                                                       \
-    typedef gg_cu_result(*ours) parameters;                                                               \
-    if (strcmp(EXPANDED(plain), #name) != 0)                                                              \
-      gg_test_fail("<cuda.h> means %s by %s, the backend calls %s", EXPANDED(plain), TEXT(plain), #name); \
-    if (!__builtin_types_compatible_p(ours, __typeof__(&name)))                                           \
-      gg_test_fail("%s is declared otherwise in <cuda.h>", #name);                                        \
+#define SAME_FUNCTION(plain, name, parameters)                                                       \
+  {                                                                                                  \
+    typedef gg_cu_result(*ours) parameters;                                                          \
+    if (strcmp(EXPANDED(plain), #name) != 0)                                                         \
+      gg_test_fail("<cuda.h> means %s by %s, the backend calls %s", EXPANDED(plain), #plain, #name); \
+    if (!__builtin_types_compatible_p(ours, __typeof__(&name)))                                      \
+      gg_test_fail("%s is declared otherwise in <cuda.h>", #name);                                   \
   }
 
 Test(cuda_driver, functions_are_those_of_the_vendor_header, .timeout = 10){GG_CUDA_SYMBOLS(SAME_FUNCTION)}
@@ -67,7 +68,7 @@ Test(cuda_driver, compiler_functions_are_those_of_the_vendor_header, .timeout = 
 #else
 
 Test(cuda_driver, functions_are_those_of_the_vendor_header, .timeout = 10) {
-  cr_skip("no <cuda.h>: the CUDA toolkit is not installed here");
+  cr_skip("no <cuda.h> of CUDA 13 or newer here");
 }
 
 #endif

@@ -314,6 +314,8 @@ static gg_cu_result fake_cuPointerGetAttributes(unsigned int count, gg_cu_enum* 
   return 0;
 }
 
+static const char assembler_log[] = "what the assembler says";
+
 static gg_cu_result fake_cuModuleLoadDataEx(gg_cu_module* module, const void* image, unsigned int options,
                                             gg_cu_enum* names, void** values) {
   GG_FAKE_BEGIN_IN_CONTEXT;
@@ -322,7 +324,7 @@ static gg_cu_result fake_cuModuleLoadDataEx(gg_cu_module* module, const void* im
                       : image == gg_fake_ptx  ? gg_fake_cuda.ptx
                                               : gg_fake_cuda.compiled;
   for (unsigned i = 0; code && i < options; i++)
-    if (names[i] == GG_CU_JIT_ERROR_LOG_BUFFER) strcpy(values[i], "what the assembler says");
+    if (names[i] == GG_CU_JIT_ERROR_LOG_BUFFER) memcpy(values[i], assembler_log, sizeof assembler_log);
   if (!code) *module = gg_fake_make(GG_FAKE_MODULE, 0);
   return code;
 }
