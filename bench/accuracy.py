@@ -107,7 +107,7 @@ def main():
     worst = max(row["ours"] if row["ours"] is not None else math.inf for row in magnitudes + sizes)
     document = {"program": "accuracy.py", "torch": torch.__version__,
                 "torch_device": arguments.torch_device, "seed": arguments.seed,
-                "kernel": context.kernel(), "build": context.library.gg_build_description().decode(),
+                "kernel": context.kernel(), "revision": gg.revision(), "build": context.library.gg_build_description().decode(),
                 "magnitudes": magnitudes, "sizes": sizes, "largest_error": worst}
     with open(arguments.json, "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)

@@ -6,6 +6,7 @@ Structs mirror api/gradguard.h; `load` checks the version of the library against
 import ctypes
 import os
 import re
+import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 F32, F16, BF16 = 1, 2, 3
@@ -95,6 +96,23 @@ class Report(ctypes.Structure):
     ]
 
 
+class DeviceInfo(ctypes.Structure):
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("kind", ctypes.c_int),
+        ("available", ctypes.c_bool),
+        ("exact", ctypes.c_bool),
+        ("compute_units", ctypes.c_uint32),
+        ("memory_bytes", ctypes.c_uint64),
+        ("backend", ctypes.c_char * 16),
+        ("id", ctypes.c_char * 32),
+        ("name", ctypes.c_char * 128),
+        ("driver", ctypes.c_char * 128),
+        ("kernels", ctypes.c_char * 64),
+        ("reason", ctypes.c_char * 512),
+    ]
+
+
 def sized(struct):
     """A struct with its size filled in."""
     value = struct()
@@ -119,6 +137,7 @@ def load(path=None):
         "gg_context_create": [ctypes.c_char_p, pointer, out, ctypes.POINTER(Error)],
         "gg_cuda_context_create": [pointer, pointer, out, ctypes.POINTER(Error)],
         "gg_context_destroy": [out],
+        "gg_context_device": [pointer, ctypes.POINTER(DeviceInfo)],
         "gg_buffer_wrap_host": [pointer, pointer, u64, out],
         "gg_cuda_buffer_wrap": [pointer, u64, u64, out],
         "gg_buffer_destroy": [out],
@@ -144,6 +163,15 @@ def load(path=None):
     return library
 
 
+def revision():
+    """The checkout's commit, with "-dirty" behind it where files differ from it; None outside of one."""
+    command = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None
+    except OSError:
+        return None
+
+
 class Context:
     """A context on a named device, or on the device of a CUDA stream (an address)."""
 
@@ -163,6 +191,11 @@ class Context:
 
     def kernel(self):
         return self.library.gg_context_kernel(self.handle).decode()
+
+    def device(self):
+        info = sized(DeviceInfo)
+        self.check(self.library.gg_context_device(self.handle, ctypes.byref(info)))
+        return info
 
     def wrap(self, address, size, cuda):
         """A buffer over memory of the caller's, which must outlive the context."""

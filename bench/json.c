@@ -8,6 +8,11 @@
 
 #include "bench/result.h"
 
+/* The build names the revision of a git checkout; there is none in a source archive. */
+#ifndef GG_REVISION
+#define GG_REVISION ""
+#endif
+
 static json_t* samples_of(const gg_bench_result* result) {
   json_t* list = json_array();
   for (size_t i = 0; i < result->sample_count; i++) json_array_append_new(list, json_real(result->samples[i] * 1e3));
@@ -29,7 +34,9 @@ static json_t* row_of(const gg_bench_run* run, const gg_bench_result* r) {
   json_t* row = json_object();
   json_object_set_new(row, "device", json_string(r->info.id));
   json_object_set_new(row, "backend", json_string(r->info.backend));
+  json_object_set_new(row, "kind", json_string(r->info.kind == GG_DEVICE_GPU ? "gpu" : "cpu"));
   json_object_set_new(row, "name", json_string(r->info.name));
+  json_object_set_new(row, "compute_units", json_integer(r->info.compute_units));
   json_object_set_new(row, "driver", json_string(r->info.driver));
   json_object_set_new(row, "kernel", json_string(r->kernel));
   json_object_set_new(row, "path", json_string(gg_bench_path_names[r->path]));
@@ -64,6 +71,7 @@ static json_t* settings_of(const gg_bench_run* run) {
   json_object_set_new(settings, "warmup", json_integer(options->warmup));
   json_object_set_new(settings, "grad_scale", json_real(options->gradient_scale));
   json_object_set_new(settings, "max_norm", json_real(options->max_norm));
+  json_object_set_new(settings, "alternating_devices", json_boolean(run->alternating));
   json_object_set_new(settings, "seed", json_integer((json_int_t)options->seed));
   return settings;
 }
@@ -90,6 +98,7 @@ bool gg_bench_write_json(const gg_bench_run* run, const char* file, gg_problem* 
   json_t* document = json_object();
   json_object_set_new(document, "program", json_string("gradguard-bench"));
   json_object_set_new(document, "build", json_string(gg_build_description()));
+  json_object_set_new(document, "revision", GG_REVISION[0] != '\0' ? json_string(GG_REVISION) : json_null());
   json_object_set_new(document, "machine", machine_now());
   json_object_set_new(document, "settings", settings_of(run));
   json_object_set_new(document, "same_bits", json_boolean(run->same));

@@ -1,11 +1,13 @@
 #include "bench/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "kernels/formulas.h"
 #include "tools/gradguard/arguments.h"
 
 const char* const gg_bench_path_names[GG_BENCH_PATHS] = {"fused", "staged", "plain", "stats"};
@@ -211,6 +213,35 @@ static void list_shapes(void) {
   printf("\n}\n");
 }
 
+static bool vanishes(double value, gg_dtype dtype) {
+  float rounded = (float)value;
+  return dtype == GG_F16    ? gg_float_to_half(rounded) == 0
+         : dtype == GG_BF16 ? gg_float_to_bf16(rounded) == 0
+                            : rounded == 0;
+}
+
+/* Steps that are skipped, or on zeros, would measure something else. */
+static bool check_scale(const gg_bench_options* options, gg_problem* problem) {
+  static const double largest[] = {[GG_F32] = 0x1.fffffep127, [GG_F16] = 65504, [GG_BF16] = 0x1.fep127};
+  double limit = GG_BENCH_GRADIENT * options->gradient_scale;
+  if (!(limit > 0))
+    return gg_refuse(problem, GG_EXIT_INPUT, "--grad-scale: %g is not above 0", options->gradient_scale);
+  if (limit <= largest[options->dtype] && !vanishes(limit / 1024, options->dtype)) return true;
+  return gg_refuse(problem, GG_EXIT_INPUT, "--grad-scale: gradients up to %g under a loss scale of %g %s %s",
+                   GG_BENCH_GRADIENT, options->gradient_scale, limit > 1 ? "overflow" : "vanish in",
+                   gg_dtype_name(options->dtype));
+}
+
+/* A file that cannot be written is better known before hours of measuring than after them. */
+static bool check_json(const gg_bench_options* options, gg_problem* problem) {
+  if (options->json == NULL) return true;
+  FILE* file = fopen(options->json, "a");
+  if (file == NULL)
+    return gg_refuse(problem, GG_EXIT_FAILURE, "%s cannot be written: %s", options->json, strerror(errno));
+  fclose(file);
+  return true;
+}
+
 static int stop(const gg_problem* problem) {
   fprintf(stderr, "gradguard-bench: %s\n", problem->text);
   return (int)problem->exit_code;
@@ -268,6 +299,7 @@ int gg_bench_parse(int argc, char** argv, gg_bench_options* options) {
   if (!gg_refuse_rest(argc, argv, optind, &problem)) return stop(&problem);
   if (options->shapes.shapes == NULL && !take_shapes(options, "16x1000000", &problem)) return stop(&problem);
   if (!any_path) options->paths[GG_BENCH_FUSED] = options->paths[GG_BENCH_STAGED] = true;
+  if (!check_scale(options, &problem) || !check_json(options, &problem)) return stop(&problem);
   if (options->target_count == 0 && !add_present_devices(options, &problem)) return stop(&problem);
   return -1;
 }

@@ -37,6 +37,9 @@ typedef struct gg_bench_options {
   const char* json; /* file; NULL: none */
 } gg_bench_options;
 
+/* Gradients lie between this and its negative, before the loss scale. */
+#define GG_BENCH_GRADIENT 0.02
+
 /* Reads the command line. Returns -1 to go on, or the exit status of the program. */
 int gg_bench_parse(int argc, char** argv, gg_bench_options* options);
 

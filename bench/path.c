@@ -92,6 +92,8 @@ bool gg_path_step(gg_path* path, gg_problem* problem) {
   gg_guard_options guard = guard_of(path->rig);
   gg_decision decision = GG_DECISION_INIT;
   if (path->table != NULL) status = gg_staged_measure(path, &guard, &decision);
+  if (status == GG_OK && path->table != NULL && decision.action != GG_APPLIED)
+    return true; /* as a guarded step would */
   if (status == GG_OK && path->kind == GG_BENCH_STAGED) status = gg_staged_clip(path, &decision);
   if (status == GG_OK && path->group != NULL) status = step_group(path);
   return status == GG_OK || gg_path_fail(path, status, gg_bench_path_names[path->kind], problem);

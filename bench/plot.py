@@ -22,10 +22,11 @@ import matplotlib.pyplot as plt  # noqa: E402
 BLUE, SKY, GREEN, ORANGE, VERMILION, GREY = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00", "#666666"
 SERIES = [
     ("gradguard, CUDA", BLUE),
+    ("gradguard, CPU backend", BLUE),
     ("gradguard, OpenCL", SKY),
-    ("separate clip kernel, CUDA", GREEN),
+    ("separate clip kernel", GREEN),
     ("PyTorch, torch.compile", ORANGE),
-    ("PyTorch, fused AdamW", VERMILION),
+    ("PyTorch", VERMILION),
 ]
 TITLES = {
     "llama-1.2b": "Llama 1.2B",
@@ -34,72 +35,117 @@ TITLES = {
     "tiny-4x65536": "4 tensors of 65536",
 }
 ORDER = list(TITLES)
+PEERS = {"torch eager": "PyTorch", "torch.compile": "PyTorch, torch.compile"}
 
 
 def series_of_bench(row):
     """Which series a row of gradguard-bench belongs to; None: to none."""
     if row["path"] == "staged":
-        return "separate clip kernel, CUDA" if row["backend"] == "cuda" else None
+        return None if row["backend"] == "opencl" else "separate clip kernel"
     if row["path"] != "fused":
         return None
-    return {"cuda": "gradguard, CUDA", "opencl": "gradguard, OpenCL"}.get(row["backend"])
+    return {"cuda": "gradguard, CUDA", "cpu": "gradguard, CPU backend", "opencl": "gradguard, OpenCL"}[row["backend"]]
+
+
+def on_gpu(row):
+    return row.get("kind") == "gpu" or row["name"].startswith("NVIDIA")
+
+
+def machine_of(row):
+    return f"one {row['name']}" if on_gpu(row) else f"{row['compute_units']} threads of an {row['name']}"
+
+
+class Panel:
+    """The cases of GPUs or of processors: cases[(shapes, dtype)][series] = ratio; of several routes the first one."""
+
+    def __init__(self):
+        self.cases, self.machines = {}, []
+
+    def add(self, key, series, ratio, machine):
+        self.cases.setdefault(key, {}).setdefault(series, ratio)
+        if machine and machine not in self.machines:
+            self.machines.append(machine)
+
+    def keys(self):
+        return sorted(self.cases, key=lambda key: (ORDER.index(key[0]) if key[0] in ORDER else 99, key[1] != "f32"))
 
 
 def collect(files):
-    """cases[(shapes, dtype)][series] = ratio; of several routes the first one measured."""
-    cases, machine = {}, set()
+    """Panels for GPUs and for processors, from the files in their order."""
+    gpus, processors = Panel(), Panel()
     for name in files:
         with open(name, encoding="utf-8") as file:
             document = json.load(file)
         if document["program"] == "gradguard-bench":
-            case = cases.setdefault((document["settings"]["shapes"], document["settings"]["dtype"]), {})
+            settings = document["settings"]
+            if settings["mode"] != "in-place" or settings["amsgrad"]:
+                continue  # the chart compares like with like
             for row in document["rows"]:
                 series = series_of_bench(row)
-                if series and row["name"].startswith("NVIDIA"):
-                    case.setdefault(series, row["ratio"])
-                    machine.add(row["name"])
+                if series:
+                    machine = None if row["backend"] == "opencl" else machine_of(row)
+                    key = (settings["shapes"], settings["dtype"])
+                    (gpus if on_gpu(row) else processors).add(key, series, row["ratio"], machine)
         else:
-            case = cases.setdefault((document["shapes"], document["dtype"]), {})
-            names = {"torch eager": "PyTorch, fused AdamW", "torch.compile": "PyTorch, torch.compile"}
+            panel = gpus if document["device"] == "cuda" else processors
             for row in document["rows"]:
-                if row["name"] in names:
-                    case[names[row["name"]]] = row["ratio"]
-    return cases, machine
+                if row["name"] in PEERS:
+                    panel.add((document["shapes"], document["dtype"]), PEERS[row["name"]], row["ratio"], None)
+    return gpus, processors
 
 
 def label_of(ratio):
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
-def draw_ratio(out, files):
-    cases, machine = collect(files)
-    keys = sorted(cases, key=lambda key: (ORDER.index(key[0]) if key[0] in ORDER else 99, key[1] != "f32"))
-    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.78 * len(keys)))
-    height, ticks, labels, seen = 0.16, [], [], {}
-    for place, key in enumerate(keys):
-        present = [(name, colour) for name, colour in SERIES if name in cases[key]]
+def title_of(shapes):
+    if shapes in TITLES:
+        return TITLES[shapes]
+    tensors, elements = shapes.split("x")
+    return f"{tensors} tensors of {int(elements):,}"
+
+
+HEIGHT = 0.16  # of a bar; a case takes 1
+
+
+def draw_panel(axes, panel, most):
+    """Returns a bar of each series that is there, for the legend."""
+    ticks, labels, seen = [], [], {}
+    for place, key in enumerate(panel.keys()):
+        present = [(name, colour) for name, colour in SERIES if name in panel.cases[key]]
         for i, (name, colour) in enumerate(present):
-            ratio = cases[key][name]
-            y = place + (i - (len(present) - 1) / 2) * height
-            seen[name] = axes.barh(y, ratio - 0.8, left=0.8, height=height * 0.86, color=colour)
+            ratio = panel.cases[key][name]
+            y = place + (i - (len(present) - 1) / 2) * HEIGHT
+            seen[name] = axes.barh(y, ratio - 0.8, left=0.8, height=HEIGHT * 0.86, color=colour)
             axes.text(ratio * 1.03, y, label_of(ratio), va="center", ha="left", fontsize=8)
         ticks.append(place)
-        labels.append(f"{TITLES.get(key[0], key[0])}\n{key[1]} gradients")
+        labels.append(f"{title_of(key[0])}\n{key[1]} gradients")
     axes.set_yticks(ticks, labels)
-    axes.invert_yaxis()
+    axes.set_ylim(len(ticks) - 0.45, -0.55)
     axes.set_xscale("log")
     axes.axvline(1, color=GREY, linewidth=1)
-    most = max(max(case.values()) for case in cases.values())
     axes.set_xlim(0.8, most * 2)
     axes.set_xticks([1, 2, 5, 10, 100, 1000], ["1", "2", "5", "10", "100", "1000"])
     axes.minorticks_off()
-    axes.text(1.04, -0.62, "a plain copy of as many bytes", fontsize=8, color=GREY)
-    axes.set_xlabel("time of a whole step over the time of a copy (logarithmic, less is better)")
-    axes.set_title(f"A guarded AdamW step on one {', '.join(sorted(machine)) or 'GPU'}", loc="left", fontweight="bold", pad=16)
-    axes.legend([seen[name] for name, _ in SERIES if name in seen], [name for name, _ in SERIES if name in seen],
-                loc="upper right", frameon=False, fontsize=9)
+    axes.text(1.04, -0.5, "a plain copy of as many bytes", fontsize=8, color=GREY)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    return seen
+
+
+def draw_ratio(out, files):
+    gpus, processors = collect(files)
+    panels = [panel for panel in (gpus, processors) if panel.cases]
+    most = max(ratio for panel in panels for case in panel.cases.values() for ratio in case.values())
+    sizes = [len(panel.cases) for panel in panels]
+    figure, rows = plt.subplots(len(panels), 1, figsize=(9, 0.9 + sum(0.55 + 0.8 * size for size in sizes)),
+                                squeeze=False, height_ratios=sizes)
+    for axes, panel in zip(rows[:, 0], panels):
+        seen = draw_panel(axes, panel, most)
+        axes.set_title(f"A guarded AdamW step on {', '.join(panel.machines)}", loc="left", fontweight="bold", pad=10)
+        names = [name for name, _ in SERIES if name in seen]
+        axes.legend([seen[name] for name in names], names, loc="upper right", frameon=False, fontsize=9)
+    rows[-1, 0].set_xlabel("time of a whole step over the time of a copy (logarithmic, less is better)")
     save(figure, out)
 
 

@@ -58,11 +58,13 @@ bool gg_bench_compare(const gg_bench_run* run) {
 
 static void print_header(const gg_bench_run* run) {
   const gg_bench_options* options = run->options;
-  printf("%s: %zu tensors, %llu elements, %s gradients%s, %s, seed %llu, %u x %u samples\n\n", options->shapes.name,
+  printf("%s: %zu tensors, %llu elements, %s gradients%s, %s, seed %llu, %u x %u samples\n", options->shapes.name,
          options->shapes.count, (unsigned long long)run->elements, gg_dtype_name(options->dtype),
          options->amsgrad ? ", AMSGrad" : "", options->mode == GG_IN_PLACE ? "in place" : "out of place",
          (unsigned long long)options->seed, options->batches, options->samples);
-  printf("%-13s %-9s %-7s %10s %10s %10s %10s %7s %9s %9s %8s %11s\n", "device", "kernels", "path", "median ms",
+  if (options->target_count > 1)
+    printf("devices %s\n", run->alternating ? "in alternation" : "one after another: together they need more memory");
+  printf("\n%-13s %-9s %-7s %10s %10s %10s %10s %7s %9s %9s %8s %11s\n", "device", "kernels", "path", "median ms",
          "min ms", "max ms", "floor ms", "ratio", "GB/s", "copy GB/s", "launches", "scratch");
 }
 

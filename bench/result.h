@@ -24,7 +24,8 @@ typedef struct gg_bench_run {
   uint64_t elements;
   gg_bench_result* results;
   size_t count;
-  bool same; /* all results that should have the same bits have them */
+  bool alternating; /* devices too, not only the paths of each */
+  bool same;        /* all results that should have the same bits have them */
 } gg_bench_run;
 
 /* Time of a step that runs at the rate of a copy. */

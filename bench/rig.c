@@ -31,6 +31,7 @@ typedef struct gg_filling {
   uint64_t seed;
   double low, high;
   gg_dtype dtype;
+  uint64_t elements;
 } gg_filling;
 
 static void make_pattern(const gg_filling* filling, void* pattern) {
@@ -46,7 +47,7 @@ static void make_pattern(const gg_filling* filling, void* pattern) {
 }
 
 static bool make_buffer(gg_rig* rig, const gg_filling* filling, gg_buffer** buffer, gg_problem* problem) {
-  uint64_t size = gg_dtype_bytes(filling->dtype), bytes = rig->room * size, piece = GG_PATTERN * size;
+  uint64_t size = gg_dtype_bytes(filling->dtype), bytes = filling->elements * size, piece = GG_PATTERN * size;
   gg_status status = gg_buffer_create(rig->context, bytes, buffer);
   if (status != GG_OK) return fail(rig, status, "allocating for the benchmark", problem);
   void* pattern = malloc(piece);
@@ -71,24 +72,28 @@ static bool place_tensors(gg_rig* rig, gg_problem* problem) {
   return true;
 }
 
-/* As large as a GPU needs to show its rate, or the gradients and state themselves where that would be more. */
+/* Large enough for a device to show its rate, and far larger than its caches. */
+static uint64_t copy_bytes(const gg_rig* rig) {
+  return rig->info.kind == GG_DEVICE_GPU ? (uint64_t)1 << 30 : (uint64_t)1 << 28;
+}
+
 static bool make_copy_buffers(gg_rig* rig, gg_problem* problem) {
-  uint64_t bytes = rig->info.kind == GG_DEVICE_GPU ? (uint64_t)1 << 30 : (uint64_t)1 << 28;
-  gg_status status = gg_buffer_create(rig->context, bytes, &rig->copy_from);
-  if (status == GG_OK) status = gg_buffer_create(rig->context, bytes, &rig->copy_to);
-  if (status == GG_OK) status = gg_buffer_fill(rig->copy_from, 0, bytes, 0x3c);
+  uint64_t bytes = copy_bytes(rig);
+  const gg_filling filling = {rig->options->seed, -1, 1, GG_F32, bytes / sizeof(float)};
+  if (!make_buffer(rig, &filling, &rig->copy_from, problem)) return false;
+  gg_status status = gg_buffer_create(rig->context, bytes, &rig->copy_to);
   if (status == GG_OK) status = gg_buffer_fill(rig->copy_to, 0, bytes, 0x3d);
   return status == GG_OK || fail(rig, status, "allocating for a copy", problem);
 }
 
-static bool make_buffers(gg_rig* rig, gg_problem* problem) {
+bool gg_rig_fill(gg_rig* rig, gg_problem* problem) {
   const gg_bench_options* options = rig->options;
-  double scale = options->gradient_scale;
-  const gg_filling gradient = {options->seed, -0.02 * scale, 0.02 * scale, options->dtype};
-  const gg_filling states[GG_STATES] = {{options->seed + 1, -0.05, 0.05, GG_F32},
-                                        {options->seed + 2, -1e-3, 1e-3, GG_F32},
-                                        {options->seed + 3, 0, 1e-6, GG_F32},
-                                        {options->seed + 4, 0, 1e-6, GG_F32}};
+  double limit = GG_BENCH_GRADIENT * options->gradient_scale;
+  const gg_filling gradient = {options->seed, -limit, limit, options->dtype, rig->room};
+  const gg_filling states[GG_STATES] = {{options->seed + 1, -0.05, 0.05, GG_F32, rig->room},
+                                        {options->seed + 2, -1e-3, 1e-3, GG_F32, rig->room},
+                                        {options->seed + 3, 0, 1e-6, GG_F32, rig->room},
+                                        {options->seed + 4, 0, 1e-6, GG_F32, rig->room}};
   bool good = make_buffer(rig, &gradient, &rig->gradient, problem) && make_copy_buffers(rig, problem);
   for (size_t s = 0; s < rig->states && good; s++) {
     good = make_buffer(rig, &states[s], &rig->original[s], problem);
@@ -99,6 +104,15 @@ static bool make_buffers(gg_rig* rig, gg_problem* problem) {
   return good;
 }
 
+double gg_rig_need(const gg_rig* rig) {
+  const gg_bench_options* options = rig->options;
+  double states = (double)(rig->states * sizeof(float)), element = (double)gg_dtype_bytes(options->dtype) + 2 * states;
+  if (options->paths[GG_BENCH_STAGED]) element += sizeof(float);
+  for (int kind = 0; kind < GG_BENCH_STATS && options->mode == GG_OUT_OF_PLACE; kind++)
+    if (options->paths[kind]) element += states; /* a group's second places */
+  return (double)rig->room * element + 2 * (double)copy_bytes(rig);
+}
+
 bool gg_rig_open(gg_rig* rig, const gg_bench_options* options, const gg_bench_target* target, gg_problem* problem) {
   *rig = (gg_rig){.options = options, .states = options->amsgrad ? 4 : 3, .info = {.size = sizeof rig->info}};
   gg_context_options context_options = GG_CONTEXT_OPTIONS_INIT;
@@ -107,12 +121,12 @@ bool gg_rig_open(gg_rig* rig, const gg_bench_options* options, const gg_bench_ta
   gg_status status = gg_context_create(target->device, &context_options, &rig->context, &error);
   if (status != GG_OK) return gg_refuse_error(problem, status, &error, target->device);
   gg_context_device(rig->context, &rig->info);
-  if (place_tensors(rig, problem) && make_buffers(rig, problem)) return true;
+  if (place_tensors(rig, problem)) return true;
   gg_rig_close(rig);
   return false;
 }
 
-void gg_rig_close(gg_rig* rig) {
+void gg_rig_empty(gg_rig* rig) {
   gg_buffer_destroy(&rig->gradient);
   gg_buffer_destroy(&rig->copy_from);
   gg_buffer_destroy(&rig->copy_to);
@@ -120,7 +134,12 @@ void gg_rig_close(gg_rig* rig) {
     gg_buffer_destroy(&rig->original[s]);
     gg_buffer_destroy(&rig->state[s]);
   }
+}
+
+void gg_rig_close(gg_rig* rig) {
+  gg_rig_empty(rig);
   free(rig->places);
+  rig->places = NULL;
   gg_context_destroy(&rig->context);
 }
 

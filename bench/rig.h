@@ -18,12 +18,19 @@ typedef struct gg_rig {
   gg_buffer* gradient;
   gg_buffer* original[GG_STATES];
   gg_buffer* state[GG_STATES];
-  gg_buffer *copy_from, *copy_to;
+  gg_buffer *copy_from, *copy_to; /* for the rate of a plain copy */
 } gg_rig;
 
-/* Opens the device and fills it with random data that depend on the options alone. On failure everything is closed. */
+/* Opens the device; it holds no tensors yet. On failure everything is closed. */
 bool gg_rig_open(gg_rig* rig, const gg_bench_options* options, const gg_bench_target* target, gg_problem* problem);
 void gg_rig_close(gg_rig* rig);
+
+/* Bytes of device memory that filling it and opening all paths of the options takes, about. */
+double gg_rig_need(const gg_rig* rig);
+
+/* Fills it with random data that depend on the options alone, the same on every device. */
+bool gg_rig_fill(gg_rig* rig, gg_problem* problem);
+void gg_rig_empty(gg_rig* rig);
 
 /* A tensor of the rig in one of its buffers. */
 gg_tensor gg_rig_tensor(const gg_rig* rig, gg_buffer* buffer, gg_dtype dtype, size_t index);

@@ -4,13 +4,71 @@ import json
 import os
 import subprocess
 
+import pytest
+
 import harness
 
-PROGRAM = os.path.join(os.path.dirname(harness.TOOL), "gradguard-bench")
+FOLDER = os.path.dirname(harness.TOOL)
+PROGRAM = os.path.join(FOLDER, "gradguard-bench")
+DOUBLE = os.path.join(FOLDER, "tests", "bench-flipped-bit")  # tests/tool/flipped_bit.c
+
+ROW = {"device", "backend", "kind", "name", "compute_units", "driver", "kernel", "path", "bytes", "traffic_bytes",
+       "copy_gb_per_s", "floor_ms", "median_ms", "min_ms", "max_ms", "ratio", "gb_per_s", "reduction_launches", "update_launches",
+       "scratch_bytes", "samples_ms", "digests"}
 
 
-def run(*words):
-    return subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False)
+def run(*words, program=PROGRAM, **variables):
+    return subprocess.run([program, *words], capture_output=True, text=True, timeout=300, check=False,
+                          env={**os.environ, **variables})
+
+
+def need(backend):
+    if not any(d["backend"] == backend and d["available"] for d in harness.run("devices", "--report", "json").json["devices"]):
+        assert backend not in harness.REQUIRED, f"there is no {backend} device"
+        pytest.skip(f"there is no {backend} device")
+
+
+def test_backends_side_by_side_give_the_same_bits(tmp_path):
+    need("cpu")
+    need("opencl")
+    file = tmp_path / "bench.json"
+    done = run("--device", "cpu", "--device", "opencl", "--shapes", "3x4097", "--dtype", "f16", "--quick", "--json",
+               str(file))
+    assert done.returncode == 0, done.stderr
+    assert "devices in alternation" in done.stdout
+    document = json.loads(file.read_text())
+    assert document["same_bits"] is True and document["settings"]["alternating_devices"] is True
+    assert {"build", "revision", "machine", "settings", "rows"} <= set(document)
+    rows = document["rows"]
+    assert [(row["backend"], row["path"]) for row in rows] == [
+        ("cpu", "fused"), ("cpu", "staged"), ("opencl", "fused"), ("opencl", "staged")]
+    assert len({tuple(row["digests"]) for row in rows}) == 1 and len(rows[0]["digests"]) == 2
+    for row in rows:
+        assert set(row) == ROW
+        assert row["name"] and row["driver"] and row["kernel"]
+        staged = row["path"] == "staged"
+        assert row["update_launches"] == (2 if staged else 1)
+        assert row["scratch_bytes"] >= 4 * 3 * 4097 if staged else row["scratch_bytes"] < 16384
+
+
+@pytest.mark.parametrize("place", ["fused:0:0", "staged:1:1", "staged:2:0", "staged:3:1"])
+def test_one_flipped_bit_fails_the_run(tmp_path, place):
+    words = ["--device", "cpu", "--shapes", "2x1001", "--amsgrad", "--quick", "--json", str(tmp_path / "bench.json")]
+    assert run(*words, program=DOUBLE).returncode == 0  # it lies only when asked to
+    done = run(*words, program=DOUBLE, FLIPPED_BIT=place)
+    assert done.returncode == 1
+    batch = int(place[-1]) + 1
+    assert f"after batch {batch} the bits of staged on cpu" in done.stderr and "DIFFERENT BITS" in done.stdout
+    assert json.loads((tmp_path / "bench.json").read_text())["same_bits"] is False
+
+
+def test_a_backend_that_differs_from_the_other_fails_the_run():
+    need("opencl")
+    # The double counts the batches of a path over all devices: the second one of the first batch is OpenCL's.
+    done = run("--device", "cpu", "--device", "opencl", "--shapes", "2x1001", "--path", "fused", "--quick",
+               program=DOUBLE, FLIPPED_BIT="fused:1:1")
+    assert done.returncode == 1
+    assert "after batch 1 the bits of fused on opencl" in done.stderr and "those of fused on cpu" in done.stderr
 
 
 def test_paths_give_the_same_bits_and_everything_is_in_the_file(tmp_path):
@@ -69,8 +127,20 @@ def test_shapes_are_listed_for_other_programs():
 
 def test_bad_arguments_are_refused():
     for words in (["--shapes", "many"], ["--shapes", "0x5"], ["--dtype", "f64"], ["--path", "best"], ["--samples", "0"],
-                  ["--kernel", "avx2"], ["--seed", "-1"], ["--mode", "sideways"], ["extra"], ["--no-such-option"]):
+                  ["--kernel", "avx2"], ["--seed", "-1"], ["--max-norm", "-1"],
+                  ["--dtype", "f16", "--grad-scale", "1e9"], ["--dtype", "f16", "--grad-scale", "1e-9"],
+                  ["--grad-scale", "0"], ["--grad-scale", "nan"], ["--mode", "sideways"], ["extra"], ["--no-such-option"]):
         done = run(*words)
         assert done.returncode == 2 and done.stderr, words
     assert run("--device", "cuda:97", "--shapes", "1x1").returncode == 5
     assert run("--help").returncode == 0
+
+
+def test_a_file_that_cannot_be_written_is_known_before_anything_is_measured(tmp_path):
+    done = run("--device", "cpu", "--json", str(tmp_path / "no" / "bench.json"))
+    assert done.returncode == 1 and done.stdout == "" and "cannot be written" in done.stderr
+
+
+def test_the_tool_runs_it_with_the_same_arguments():
+    done = subprocess.run([harness.TOOL, "bench", "--list-shapes"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout == run("--list-shapes").stdout
