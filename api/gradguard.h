@@ -12,6 +12,8 @@
  *  - A context and everything made from it belong to one thread at a time. Different contexts are independent.
  *  - Destroy functions take a pointer to the handle, accept NULL, and set the handle to NULL.
  *  - The library never prints, exits, aborts or installs handlers.
+ *  - A build without the guard (guard=none) lacks gg_guarded_adamw_step, gg_gradient_stats, gg_gradient_census and
+ *    gg_decide; gg_build_description says so.
  */
 #ifndef GRADGUARD_H
 #define GRADGUARD_H

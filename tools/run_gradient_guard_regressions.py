@@ -19,6 +19,8 @@ which is valid at any moment.
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -28,8 +30,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from regressions import results, suites  # noqa: E402
-from regressions.environment import ROOT  # noqa: E402
+from regressions import environment, results, suites  # noqa: E402
 
 
 class Parser(argparse.ArgumentParser):
@@ -42,10 +43,9 @@ class Parser(argparse.ArgumentParser):
 
 def at_least(least):
     def parse(text):
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
-        return value
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
+        return int(text)
 
     return parse
 
@@ -63,8 +63,8 @@ def parse_arguments():
     add("--dtype", choices=["f32", "f16", "bf16"], default="f32", help="of the gradients in bench")
     add("--amsgrad", action="store_true", help="in bench")
     add("--timeout", type=float, default=1200, help="seconds for one command")
-    add("--log-dir", help="a new folder; default build/regressions/TIME-PID")
-    add("--build", default="build/release-gcc", help="folder of the built programs")
+    add("--log-dir", metavar="FOLDER", help="a new folder; default build/regressions/TIME-PID")
+    add("--build", default="build/release-gcc", metavar="FOLDER", help="of what is built; default build/release-gcc")
     add("--quick", action="store_true", help="fewer cases, for continuous integration")
     add("--dry-run", action="store_true", help="print the commands as JSON and do nothing")
     add("--offline", action="store_true", help="build nothing: use what is there")
@@ -76,26 +76,85 @@ def parse_arguments():
 
 def fresh_folder(arguments):
     folder = arguments.log_dir or os.path.join(
-        ROOT, "build/regressions", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{os.getpid()}")
+        environment.ROOT, "build/regressions", time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + f"-{os.getpid()}")
     return os.path.abspath(folder)
 
 
-def build_products(plan, arguments, folder):
-    """Builds what the suites run, so that they test these sources. Returns a command that failed, or None."""
-    needs = {"oracle", "host", "opencl", "cuda", "bench"}
-    if not needs & {command.suite for command in plan}:
-        return None
-    for words in suites.Suites(arguments, folder).products():
-        command = results.Command("products", "build", words)
-        record = results.run_command(command, 0, folder, arguments.timeout)
-        if record["status"] != "passed":
-            return record
-    return None
+@contextlib.contextmanager
+def building_alone(needed):
+    """One build at a time: SCons keeps what it knows in one file, and ./dev holds the same lock. `./dev test` runs this
+    program offline, holding it."""
+    if not needed:
+        yield
+        return
+    os.makedirs(os.path.join(environment.ROOT, "build"), exist_ok=True)
+    with open(os.path.join(environment.ROOT, "build/.lock"), "w", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print("Waiting for another build in this folder to end.", file=sys.stderr)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
-def say(record):
+def say(record, before):
+    """One line; a reason that the line before has given is not said again."""
     reason = f": {record['reason']}" if record["reason"] else ""
-    print(f"{record['status']:8} {record['suite']:10} {record['name']}  ({record['seconds']:.1f} s){reason}", flush=True)
+    if reason and before and before["reason"] == record["reason"]:
+        reason = ": as above"
+    tests = f", {record['tests']['passed']} tests" if "tests" in record else ""
+    print(f"{record['status']:8} {record['suite']:10} {record['name']}  ({record['seconds']:.1f} s{tests}){reason}",
+          flush=True)
+
+
+def print_plan(arguments, chosen, folder):
+    made = suites.Suites(arguments, folder)
+    products = made.products() if suites.NEED_PRODUCTS & set(chosen) else []
+    plan = [command.plan() for command in products + [command for suite in chosen for command in made.commands(suite)]]
+    print(json.dumps({"log_dir": folder, "commands": plan}, indent=1))
+
+
+def run_all(arguments, chosen, folder, kept):
+    """Runs the products' command and then the suites', one after another."""
+    made = suites.Suites(arguments, folder)
+    number = 0
+
+    def run(command):
+        nonlocal number
+        number += 1
+        kept.begin(command)
+        record = results.run_command(command, number, folder, arguments.timeout)
+        say(record, kept.last())
+        kept.add(record)
+        return record["status"] == "passed"
+
+    modules = suites.PYTHON_MODULES if "oracle" in chosen else ()
+    kept.describe(environment.describe(made.tool, modules))
+    products = made.products() if suites.NEED_PRODUCTS & set(chosen) else []
+    built = all([run(command) for command in products])
+    if products:  # the tool that lists the devices is a new one
+        environment.devices.cache_clear()
+        kept.describe(environment.describe(made.tool, modules))
+    for suite in chosen:
+        for command in made.commands(suite):
+            if not built and suite in suites.NEED_PRODUCTS:
+                command.blocked = "the build of what it runs failed"
+            run(command)
+
+
+def final_sentence(suite, kept):
+    counts = kept.counts()
+    word = {0: "passed", 1: "failed", 2: "blocked"}[kept.exit_status()]
+    skipped = f" ({kept.skipped_tests()} tests skipped within them)" if kept.skipped_tests() else ""
+    return (f"{suite} {word}: {counts['passed']} passed, {counts['failed']} failed, {counts['timeout']} timed out, "
+            f"{counts['blocked']} blocked{skipped}; see {kept.path}")
+
+
+def interrupted(number, frame):
+    # A second signal would only cut short what the first has begun.
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def main():
@@ -103,44 +162,30 @@ def main():
     chosen = suites.SUITES if arguments.suite == "all" else [arguments.suite]
     folder = fresh_folder(arguments)
     if arguments.dry_run:
-        made = suites.Suites(arguments, folder)
-        plan = [command.plan() for suite in chosen for command in made.commands(suite)]
-        print(json.dumps({"log_dir": folder, "commands": plan}, indent=1))
+        print_plan(arguments, chosen, folder)
         return results.EXIT_PASSED
-    if os.path.exists(folder) and os.listdir(folder):
-        print(f"{folder} exists and is not empty: a run has a fresh folder", file=sys.stderr)
-        return results.EXIT_FAILED
-    os.makedirs(folder, exist_ok=True)
-
-    def interrupted(number, frame):
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupted)
-    made = suites.Suites(arguments, folder)
-    kept = results.Results(folder, vars(arguments), made.tool)
     try:
-        failed = build_products([results.Command(suite, "", []) for suite in chosen], arguments, folder)
-        if failed:
-            kept.add(failed)
-            say(failed)
-        else:
-            number = 0
-            for suite in chosen:
-                for command in made.commands(suite):
-                    number += 1
-                    record = results.run_command(command, number, folder, arguments.timeout)
-                    kept.add(record)
-                    say(record)
+        os.makedirs(folder, exist_ok=True)
+        if os.listdir(folder):
+            print(f"{folder} is not empty: a run has a fresh folder", file=sys.stderr)
+            return results.EXIT_FAILED
+        kept = results.Results(folder, vars(arguments))
+    except OSError as error:
+        print(f"{folder}: {error.strerror}", file=sys.stderr)
+        return results.EXIT_FAILED
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, interrupted)
+    try:
+        builds = suites.NEED_PRODUCTS | {"build"}
+        with building_alone(not arguments.offline and bool(builds & set(chosen))):
+            run_all(arguments, chosen, folder, kept)
         kept.finish("finished")
     except KeyboardInterrupt:
         kept.finish("interrupted")
-        print("interrupted", file=sys.stderr)
+        print(f"{arguments.suite} interrupted; see {kept.path}")
         return results.EXIT_FAILED
-    counts, status = kept.counts(), kept.exit_status()
-    word = {0: "passed", 1: "failed", 2: "blocked"}[status]
-    print(f"{arguments.suite} {word}: {counts['passed']} passed, {counts['failed']} failed, {counts['timeout']} timed out, "
-          f"{counts['blocked']} blocked; {os.path.join(folder, 'results.json')}")
-    return status
+    print(final_sentence(arguments.suite, kept))
+    return kept.exit_status()
 
 
 if __name__ == "__main__":

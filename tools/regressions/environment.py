@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -27,12 +28,22 @@ def find_program(*names):
 
 
 @functools.lru_cache(maxsize=None)
-def python_with(*modules):
-    """A Python interpreter that can import all of the modules, or None."""
+def python_modules(*modules):
+    """A Python interpreter that can import all of the modules, and their versions; (None, {}) if there is none."""
+    names = ", ".join(modules)
+    ask = f"import json, {names}; print(json.dumps({{m.__name__: str(m.__version__) for m in ({names},)}}))"
     for interpreter in dict.fromkeys([sys.executable, "python3", "/usr/bin/python3"]):
-        if interpreter and output_of([interpreter, "-c", "import " + ", ".join(modules)], 120) is not None:
-            return interpreter
-    return None
+        text = output_of([interpreter, "-B", "-c", ask], 120) if interpreter else None
+        try:
+            if text:
+                return interpreter, json.loads(text)
+        except ValueError:
+            pass
+    return None, {}
+
+
+def python_with(*modules):
+    return python_modules(*modules)[0]
 
 
 @functools.lru_cache(maxsize=None)
@@ -48,7 +59,7 @@ def devices(tool):
 def why_no_device(tool, backend, kernel=None):
     """Why no device of the backend can be used, or None if one can."""
     if not os.access(tool, os.X_OK):
-        return f"{tool} is not built"
+        return f"{os.path.relpath(tool, ROOT)} is not built, which lists the devices"
     found = [device for device in devices(tool) if device["backend"] == backend]
     usable = [device for device in found if device["available"]]
     if not usable:
@@ -61,9 +72,9 @@ def why_no_device(tool, backend, kernel=None):
 def source_hashes():
     """SHA-256 of every source file, by path."""
     hashes = {}
-    for folder in ("api", "backends", "bench", "host", "kernels", "site_scons", "tests", "tools"):
+    for folder in ("api", "backends", "bench", "examples", "host", "kernels", "site_scons", "tests", "tools"):
         for path, folders, files in os.walk(os.path.join(ROOT, folder)):
-            folders[:] = [name for name in folders if name != "__pycache__"]
+            folders[:] = sorted(name for name in folders if name != "__pycache__")
             for name in sorted(files):
                 full = os.path.join(path, name)
                 if not name.endswith((".c", ".h", ".cu", ".py", ".json", ".sh")):
@@ -75,17 +86,21 @@ def source_hashes():
     return hashes
 
 
-def describe(tool):
-    """Everything about the machine and the sources that a result depends on."""
+def describe(tool, modules=()):
+    """Everything about the machine and the sources that a result depends on. `modules`: of Python, that it needs."""
     versions = {}
-    for name in ("gcc", "clang", "clang-14", "scons", "nvcc", "git"):
+    for name in ("cc", "gcc", "clang", "clang-14", "scons", "nvcc", "git"):
         text = output_of([name, "--version"]) if shutil.which(name) else None
-        versions[name] = text.strip().splitlines()[0] if text and text.strip() else None
+        versions[name] = version_line(text)
+    versions["gradguard"] = version_line(output_of([tool, "--version"])) if os.access(tool, os.X_OK) else None
+    for module in modules:
+        versions[module] = python_modules(*modules)[1].get(module)
     revision = output_of(["git", "rev-parse", "HEAD"])
     changes = output_of(["git", "status", "--porcelain"])
     return {
         "system": platform.platform(),
-        "processor": platform.machine(),
+        "processor": processor(),
+        "cores": os.cpu_count(),
         "python": sys.version.split()[0],
         "tools": versions,
         "git_revision": revision.strip() if revision else None,
@@ -93,3 +108,17 @@ def describe(tool):
         "devices": devices(tool),
         "sources_sha256": source_hashes(),
     }
+
+
+def version_line(text):
+    """The line that has the version; SCons begins with its name and copyright."""
+    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    return next((line for line in lines if re.search(r"\d+\.\d+", line)), lines[0] if lines else None)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()

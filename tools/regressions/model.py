@@ -10,8 +10,8 @@ INFINITY_BITS = np.uint32(0x7F800000)
 
 
 def fma(a, b, c):
-    """a * b + c of FP32 numbers, rounded once. The product is exact in FP64; the sum is rounded to odd there, and a second
-    rounding, to FP32, then gives what one would (Boldo and Melquiond 2008)."""
+    """a * b + c of FP32 numbers, rounded once. The product is exact in FP64; the sum is rounded to odd there, and a
+    second rounding, to FP32, then gives what one would (Boldo and Melquiond 2008)."""
     product = a.astype(np.float64) * b.astype(np.float64)
     addend = np.broadcast_to(np.asarray(c, F32), product.shape).astype(np.float64)
     total = product + addend
@@ -128,9 +128,10 @@ def finalize(largest, sums):
     if most == 0:
         return F32(0), F32(0)
     rows = -(-len(largest) // LANES)
-    factor = np.where(largest > 0, power_of_two(exponent_of(np.where(largest > 0, largest, F32(1))) - exponent_of(most)), 0)
+    exponents = exponent_of(np.where(largest > 0, largest, F32(1)))
+    factor = np.where(largest > 0, power_of_two(exponents - exponent_of(most)), F32(0))
     scaled = np.zeros(rows * LANES, F32)
-    scaled[: len(sums)] = (sums * factor.astype(F32)) * factor.astype(F32)
+    scaled[: len(sums)] = (sums * factor) * factor
     high, low = np.zeros(LANES, F32), np.zeros(LANES, F32)
     for row in scaled.reshape(rows, LANES):
         high, error = two_sum(high, row)
@@ -148,11 +149,9 @@ def triple(raw, inverse):
     return most, sums, kinds
 
 
-def norm_of(most, ssq):
-    """FP64, as the host computes it."""
-    if most == 0:
-        return 0.0
-    return float(np.sqrt(float(ssq) * 4.0 ** float(exponent_of(np.array(most)))))
+def sum_of(most, ssq):
+    """The sum of squares that a triple stands for, in FP64, where its range is no concern."""
+    return float(ssq) * 4.0 ** float(exponent_of(np.array(most))) if most else 0.0
 
 
 def constants(options, step):

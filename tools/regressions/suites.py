@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 
 from regressions.environment import ROOT, find_program, python_with, why_no_device
 from regressions.results import Command
@@ -9,16 +10,25 @@ from regressions.results import Command
 SUITES = ["oracle", "reference", "host", "build", "opencl", "cuda", "bench"]
 COMPILERS = {"nvrtc": ["nvrtc"], "ptx": ["ptx"], "cubin": ["cubin"], "both": ["nvrtc", "ptx"],
              "all": ["cubin", "ptx", "nvrtc"]}
+NEED_PRODUCTS = {"oracle", "host", "opencl", "cuda", "bench"}
+PYTHON_MODULES = ("numpy", "torch")
 
-# The Criterion programs, and those with tests for each backend.
-HOST_PROGRAMS = ["policy", "port", "context", "validation", "decision", "pending", "faults", "statistics", "cases",
-                 "properties", "formula"]
-DEVICE_PROGRAMS = ["bits", "cases", "statistics", "decision", "properties", "formula", "pending", "validation",
-                   "context", "faults"]
+# The Criterion programs: those without a device, those with the same tests on every backend, and those of one backend.
+# test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones, which `./dev test` runs
+# apart from this.
+DEVICELESS = ["policy", "port", "cuda_driver", "cuda_host", "cuda_messages"]
+EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
+                 "formula", "contract", "bits", "endurance"]
+ONE_BACKEND = {"opencl": ["opencl"], "cuda": ["cuda_interop"]}
+SLOW = {"bits", "endurance", "cuda_driver"}
+SLOW_ON_A_DEVICE = SLOW | {"faults", "formula", "validation"}
+
+BENCH_BLOCKED = {5: "gradguard-bench found no such device: see its log"}
 
 
 class Suites:
-    """Makes the commands from the program's arguments."""
+    """Makes the commands from the program's arguments. A dry run looks at files alone: it asks no device, and a driver
+    that is opened may write to its cache."""
 
     def __init__(self, arguments, folder):
         self.arguments, self.folder = arguments, folder
@@ -26,26 +36,39 @@ class Suites:
         self.tool = os.path.join(ROOT, self.build, "gradguard")
 
     def commands(self, suite):
-        return getattr(self, "build_suite" if suite == "build" else suite)()
+        return list(getattr(self, "build_suite" if suite == "build" else suite)())
+
+    def missing(self, name):
+        """Why a built program cannot be run, or None. Before the products are built nothing is missing."""
+        if os.access(os.path.join(ROOT, self.build, name), os.X_OK) or (self.arguments.dry_run and self.products()):
+            return None
+        return f"{self.build}/{name} is not built"
+
+    def no_device(self, backend, route=None):
+        return None if self.arguments.dry_run else why_no_device(self.tool, backend, route)
 
     def products(self):
-        """The command that builds what the other suites run: nothing where there is no SCons, or offline."""
-        if self.arguments.offline or not find_program("scons"):
+        """The command that builds what the suites run, so that they test these sources: none where there is no SCons,
+        offline, or for a folder that SCons does not make."""
+        match = re.fullmatch(r"build/(release|debug|sanitize)-((?:gcc|clang)(?:-\d+)?)", self.build.rstrip("/"))
+        if self.arguments.offline or not match or not find_program("scons") or not find_program(match[2]):
             return []
-        mode, compiler = os.path.basename(self.build).split("-", 1)
-        return [["scons", "-Q", f"mode={mode}", f"CC={compiler}", "lib", "tools", "tests"]]
+        command = ["scons", "-Q", f"mode={match[1]}", f"CC={match[2]}", "lib", "tools", "tests"]
+        return [Command("products", self.build, command)]
 
     def oracle(self):
-        python = python_with("numpy", "torch")
         library = os.path.join(ROOT, self.build, "libgradguard.so")
-        blocked = None
-        if not python:
-            blocked = "no Python here has both NumPy and PyTorch"
-        elif not os.path.exists(library):
-            blocked = f"{self.build}/libgradguard.so is not built"
-        command = [python or "python3", "tools/regressions/oracle.py", "--library", library]
-        return [Command("oracle", "model, PyTorch and library", command + (["--quick"] if self.arguments.quick else []),
-                        blocked=blocked)]
+        quick = ["--quick"] if self.arguments.quick else []
+        for name, judge, modules in (("model against exact sums", "exact", PYTHON_MODULES[:1]),
+                                     ("model against PyTorch", "pytorch", PYTHON_MODULES),
+                                     ("library against the model, exact sums and PyTorch", "library", PYTHON_MODULES)):
+            python = python_with(*modules)
+            blocked = None if python else f"no Python here has {' and '.join(modules)}"
+            command = [python or "python3", "tools/regressions/oracle.py", "--judge", judge, *quick]
+            if judge == "library":
+                command += ["--library", library]
+                blocked = blocked or self.missing("libgradguard.so")
+            yield Command("oracle", name, command, blocked=blocked)
 
     def reference(self):
         compiler = find_program("cc", "gcc", "clang", "clang-14")
@@ -53,70 +76,69 @@ class Suites:
         sources = ["tests/reference_alone.c", "tests/support/reference_values.c", "host/reference.c"]
         build = [compiler or "cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I.", *sources, "-lm", "-o", program]
         blocked = None if compiler else "there is no C compiler"
-        return [Command("reference", "compile with a C compiler alone", build, blocked=blocked),
-                Command("reference", "its own tests", [program], blocked=blocked)]
+        yield Command("reference", "compile with a C compiler alone", build, blocked=blocked)
+        yield Command("reference", "its own tests", [program], blocked=blocked)
 
     def criterion(self, suite, programs, pattern, variables, label="", blocked=None):
+        slow = SLOW if suite == "host" else SLOW_ON_A_DEVICE
         for name in programs:
-            path = os.path.join(ROOT, self.build, "tests", f"test_{name}")
-            missing = None if os.access(path, os.X_OK) else f"{self.build}/tests/test_{name} is not built"
-            command = [path, "-j1", *(["--filter", pattern] if pattern else [])]
-            yield Command(suite, f"test_{name}{label}", command, variables, blocked or missing)
+            if self.arguments.quick and name in slow:
+                continue
+            tap = os.path.join(self.folder, f"{suite}-{name}{label.replace(' ', '-')}.tap")
+            program = os.path.join(ROOT, self.build, "tests", f"test_{name}")
+            # With CUDA one test at a time: each opens a context of its own.
+            jobs = 1 if suite == "cuda" else min(os.cpu_count() or 1, 4)
+            yield Command(suite, f"test_{name}{label}", [program, f"-j{jobs}", "--filter", pattern, f"--tap={tap}"],
+                          variables, blocked or self.missing(f"tests/test_{name}"), tap=tap)
 
     def host(self):
-        return list(self.criterion("host", HOST_PROGRAMS[:2], None, {})) + list(
-            self.criterion("host", HOST_PROGRAMS[2:], "*/*_cpu", {"GG_TEST_REQUIRE": "cpu"}))
+        programs = [*DEVICELESS, *EVERY_BACKEND, *ONE_BACKEND["opencl"], *ONE_BACKEND["cuda"]]
+        return self.criterion("host", programs, "*/!(*_opencl|*_cuda)", {"GG_TEST_REQUIRE": "cpu"})
 
     def opencl(self):
-        blocked = why_no_device(self.tool, "opencl")
-        programs = DEVICE_PROGRAMS[1:] if self.arguments.quick else DEVICE_PROGRAMS
-        return list(self.criterion("opencl", [*programs, "opencl"], "*/*_opencl", {"GG_TEST_REQUIRE": "opencl"},
-                                   blocked=blocked))
+        return self.criterion("opencl", [*EVERY_BACKEND, *ONE_BACKEND["opencl"]], "*/*_opencl",
+                              {"GG_TEST_REQUIRE": "opencl"}, blocked=self.no_device("opencl"))
 
     def cuda(self):
-        commands = []
         for route in COMPILERS[self.arguments.compiler]:
-            variables = {"GG_TEST_REQUIRE": "cuda", "GRADGUARD_CUDA_KERNELS": route}
-            commands += self.criterion("cuda", [*DEVICE_PROGRAMS, "cuda_interop"], "*/*_cuda", variables, f" {route}",
-                                       why_no_device(self.tool, "cuda", route))
-        return commands
+            # A few tests name their route themselves: those of the other routes have their turn there.
+            others = "|".join(f"*_{other}" for other in COMPILERS["all"] if other != route)
+            yield from self.criterion("cuda", [*EVERY_BACKEND, *ONE_BACKEND["cuda"]], f"*/!({others})_cuda",
+                                      {"GG_TEST_REQUIRE": "cuda", "GRADGUARD_CUDA_KERNELS": route}, f" {route}",
+                                      self.no_device("cuda", route))
 
     def build_options(self):
-        """Every combination that makes sense: without backends only guard=host builds."""
+        """Every set of backends with every guard; only guard=host builds without backends, and builds none anyway."""
         backends = ["cpu", "opencl", "cuda"]
         sets = [c for n in range(1, 4) for c in itertools.combinations(backends, n)]
+        combinations = [(chosen, guard) for guard in ("full", "none", "host") for chosen in sets]
         if self.arguments.quick:
-            sets = [("cpu",), tuple(backends)]
-        for guard in ("full", "none"):
-            for chosen in sets:
-                yield f"backends={','.join(chosen)}", f"guard={guard}"
-        yield ("guard=host",)
+            combinations = [(backends, "full"), (["cpu"], "none")]
+        for chosen, guard in combinations:
+            yield f"backends={','.join(chosen)}", f"guard={guard}"
+        yield "backends=none", "guard=host"
 
     def build_suite(self):
-        commands = []
         for compiler in ("gcc", "clang"):
             found = find_program(compiler, compiler + "-14")
+            blocked = None if find_program("scons") else "there is no SCons"
+            blocked = blocked or (None if found else f"there is no {compiler}")
             for options in self.build_options():
-                blocked = None if find_program("scons") else "there is no SCons"
-                blocked = blocked or (None if found else f"there is no {compiler}")
-                name = " ".join([compiler, *options])
-                commands.append(Command("build", name, ["scons", "-Q", f"CC={found or compiler}", *options, "lib"],
-                                        blocked=blocked))
-        return commands
+                yield Command("build", " ".join([compiler, *options]),
+                              ["scons", "-Q", f"CC={found or compiler}", *options, "lib"], blocked=blocked)
 
     def bench(self):
         a = self.arguments
         program = os.path.join(ROOT, self.build, "gradguard-bench")
-        missing = None if os.access(program, os.X_OK) else f"{self.build}/gradguard-bench is not built"
         common = ["--shapes", f"{a.tensors}x{a.elements}", "--dtype", a.dtype, "--path", "fused", "--path", "staged",
                   "--batches", str(a.iterations), "--samples", str(a.samples), "--warmup", str(a.warmup)]
         common += ["--amsgrad"] if a.amsgrad else []
         targets = [("cpu", None), ("opencl", None)] + [("cuda", route) for route in COMPILERS[a.compiler]]
-        commands = []
         for backend, route in targets:
+            blocked = self.missing("gradguard-bench") or self.no_device(backend, route)
             device = ["--device", backend] + (["--kernel", route] if route else [])
-            name = backend + (f" {route}" if route else "")
-            output = ["--json", os.path.join(self.folder, f"bench-{name.replace(' ', '-')}.json")]
-            commands.append(Command("bench", name, [program, *device, *common, *output],
-                                    blocked=missing or why_no_device(self.tool, backend, route)))
-        return commands
+            for mode in ("out-of-place", "in-place"):
+                name = " ".join(filter(None, [backend, route, mode]))
+                output = ["--json", os.path.join(self.folder, f"bench-{name.replace(' ', '-')}.json")]
+                yield Command("bench", name, [program, *device, "--mode", mode, *common, *output], blocked=blocked,
+                              blocked_exits=BENCH_BLOCKED)
