@@ -174,7 +174,8 @@ def main():
         print(f"{folder}: {error.strerror}", file=sys.stderr)
         return results.EXIT_FAILED
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, interrupted)
+        if name != signal.SIGHUP or signal.getsignal(name) != signal.SIG_IGN:  # nohup has its way
+            signal.signal(name, interrupted)
     try:
         builds = suites.NEED_PRODUCTS | {"build"}
         with building_alone(not arguments.offline and bool(builds & set(chosen))):

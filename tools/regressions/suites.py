@@ -14,7 +14,7 @@ NEED_PRODUCTS = {"oracle", "host", "opencl", "cuda", "bench"}
 PYTHON_MODULES = ("numpy", "torch")
 
 # The Criterion programs: those without a device, those with the same tests on every backend, and those of one backend.
-# test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones, which `./dev test` runs
+# test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones; `./dev test` runs them
 # apart from this.
 DEVICELESS = ["policy", "port", "cuda_driver", "cuda_host", "cuda_messages"]
 EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
