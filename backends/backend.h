@@ -97,6 +97,7 @@ typedef struct gg_open_request {
 struct gg_backend {
   const char* name;
   const char* kernel_variable; /* environment variable that names the kernel route */
+  const char* kernels;         /* every route there is, best first; a device may lack some */
 
   /* Lists devices, best first, at least one entry: an unavailable backend gives one that says why. Writes at most
    * `capacity` and returns the number there are. Keeps nothing open. */

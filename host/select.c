@@ -56,7 +56,7 @@ static gg_status try_backend(gg_selection* selection, const gg_backend* backend,
     if (is_candidate(&infos[i], gpu))
       found = try_device(selection, backend, &infos[i]);
     else if (gpu && infos[i].available && infos[i].exact)
-      fprintf(selection->report, "%s: not a GPU\n", infos[i].id);
+      fprintf(selection->report, "%s: not a GPU, left for last\n", infos[i].id);
     else if (gpu)
       fprintf(selection->report, "%s: %s\n", infos[i].id, infos[i].reason);
   }
@@ -75,11 +75,33 @@ static gg_status select_automatically(gg_selection* selection) {
   return status;
 }
 
+static bool is_word_of(const char* list, const char* word) {
+  size_t length = strlen(word);
+  for (const char* at = list; (at = strstr(at, word)) != NULL; at += length)
+    if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return strchr(word, ' ') == NULL;
+  return false;
+}
+
+/* A route that no backend knows is a mistake of the caller's, where no device for one is a lack of this machine. */
+static gg_status check_route(const gg_selection* selection) {
+  const char* route = selection->options != NULL ? selection->options->kernel : NULL;
+  if (route == NULL || route[0] == '\0') return GG_OK;
+  char known[256] = "";
+  for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
+    if (is_word_of((*at)->kernels, route)) return GG_OK;
+    snprintf(known + strlen(known), sizeof known - strlen(known), "; %s: %s", (*at)->name, (*at)->kernels);
+  }
+  return gg_fail(selection->error, GG_ERROR_ARGUMENT, FUNCTION, "no backend of this build has a kernel route \"%s\"%s",
+                 route, known);
+}
+
 static gg_status open_automatically(gg_selection* selection, char** report) {
+  gg_status status = check_route(selection);
+  if (status != GG_OK) return status;
   size_t bytes = 0;
   selection->report = open_memstream(report, &bytes);
   if (selection->report == NULL) return out_of_memory(selection->error);
-  gg_status status = select_automatically(selection);
+  status = select_automatically(selection);
   bool written = fclose(selection->report) == 0 && *report != NULL;
   if (status == GG_OK && !written) status = out_of_memory(selection->error);
   if (status == GG_OK && selection->device == NULL)

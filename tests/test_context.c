@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/context.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
 #include "tests/support/random.h"
@@ -143,6 +144,39 @@ GG_TEST_BACKENDS(context, a_kernel_route_that_is_not_there_is_an_error, 30) {
   options.kernel = NULL;
   options.size = 0;
   GG_CHECK(gg_context_create(info.id, &options, &other, &error) == GG_ERROR_ARGUMENT);
+}
+
+Test(context, a_route_that_no_backend_has_is_the_callers_mistake, .timeout = 30) {
+  gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
+  static const char* const wrong[] = {"abacus", "avx", "avx2 portable", " ", "portable "};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    options.kernel = wrong[i];
+    gg_context* context = NULL;
+    gg_error error = GG_ERROR_INIT;
+    gg_test_case("route \"%s\"", wrong[i]);
+    GG_CHECK(gg_context_create("auto", &options, &context, &error) == GG_ERROR_ARGUMENT && context == NULL);
+    gg_test_mentions(error.message, wrong[i]);
+    for (const gg_backend* const* backend = gg_backends; *backend; backend++)
+      gg_test_mentions(error.message, (*backend)->kernels);
+  }
+}
+
+/* What a backend says of itself is what its devices offer. */
+GG_TEST_BACKENDS(context, a_device_offers_routes_of_its_backend, 60) {
+  gg_device_info info = {.size = sizeof info};
+  GG_OK_OR_FAIL(context, gg_context_device(context, &info));
+  char list[80], *rest = NULL;
+  snprintf(list, sizeof list, "%s", info.kernels);
+  for (char* route = strtok_r(list, " ", &rest); route; route = strtok_r(NULL, " ", &rest)) {
+    gg_test_mentions(context->device->backend->kernels, route);
+    gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
+    options.kernel = route;
+    gg_context* chosen = NULL;
+    gg_error error = GG_ERROR_INIT;
+    if (gg_context_create("auto", &options, &chosen, &error) != GG_OK) gg_test_fail("%s", error.message);
+    GG_CHECK(strcmp(gg_context_kernel(chosen), route) == 0);
+    gg_context_destroy(&chosen);
+  }
 }
 
 Test(context, destroying_nothing_is_allowed, .timeout = 10) {

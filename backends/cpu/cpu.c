@@ -4,6 +4,7 @@
 const gg_backend gg_backend_cpu = {
     .name = "cpu",
     .kernel_variable = "GRADGUARD_CPU_KERNELS",
+    .kernels = "avx512 avx2 portable",
     .probe = gg_cpu_probe,
     .open = gg_cpu_open,
     .close = gg_cpu_close,

@@ -7,6 +7,7 @@
 const gg_backend gg_backend_cuda = {
     .name = "cuda",
     .kernel_variable = "GRADGUARD_CUDA_KERNELS",
+    .kernels = "cubin ptx nvrtc",
     .probe = gg_cuda_probe,
     .open = gg_cuda_open,
     .close = gg_cuda_close,

@@ -7,6 +7,7 @@
 const gg_backend gg_backend_opencl = {
     .name = "opencl",
     .kernel_variable = "GRADGUARD_OPENCL_KERNELS",
+    .kernels = "svm arena",
     .probe = gg_opencl_probe,
     .open = gg_opencl_open,
     .close = gg_opencl_close,

@@ -136,8 +136,9 @@ def test_no_such_device_is_exit_5(folder, command, device):
 
 def test_an_unknown_kernel_route_is_refused(folder):
     before = folder.names()
-    for outcome in (folder.step("--kernel", "nonsense"), folder.inspect("--kernel", "nonsense")):
-        assert outcome.code not in (0, 3) and outcome.out == "" and "nonsense" in outcome.err, outcome
+    for outcome in (folder.step("--kernel", "nonsense"), folder.inspect("--kernel", "nonsense"),
+                    folder.inspect("--kernel", "nonsense", device="auto")):
+        assert outcome.code == 2 and outcome.out == "" and "nonsense" in outcome.err, outcome
     assert folder.names() == before
 
 

@@ -67,6 +67,8 @@ def test_text_answers_where_it_began(tmp_path):
     outcome = run("inspect", "--grads", path, "--grad-scale", "0.5", "--device", "cpu")
     assert outcome.code == 0 and outcome.err == "", outcome
     assert "3 of 5 tensors hold non-finite values" in outcome.out
+    largest = 2 * np.abs(np.delete(bad_gradients()["clean"], 31 * 70 + np.array([7, 8]))[:-1]).max()
+    assert f'"broken"  F32 [100, 70], max |g| {largest:.9g} of its finite values\n' in outcome.out
     assert "nan       2 of 7000, first at 2177 = [31, 7]" in outcome.out
     assert "inf       1 of 120, first at 82 = [2, 3, 4]" in outcome.out
     assert "overflow  1 of 5000, first at 4999\n" in outcome.out

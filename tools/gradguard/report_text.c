@@ -56,7 +56,7 @@ static void print_flagged(FILE* out, const gg_result* result, size_t entry) {
   gg_shape_text shape;
   fprintf(out, "  %s  %s %s", gg_quote(&name, gradient->name), gradient->dtype, gg_stored_shape_text(&shape, gradient));
   if (result->census != NULL) {
-    fputc('\n', out);
+    fprintf(out, ", max |g| %.9g of its finite values\n", result->report->per_tensor[entry].max_abs);
     print_census(out, gradient, &result->census[entry]);
     return;
   }
