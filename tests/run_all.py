@@ -4,7 +4,7 @@
     tests/run_all.py [--build build/release-gcc] [--require cpu,opencl] [SUITE...]
 
 Suites, in the order in which they run (all of them if none is named):
-  configurations  every other way to build: clang, guard=host, guard=none, one backend
+  configurations  every other way to build: clang, guard=host, guard=none, one backend; what those without a guard or backends do
   sources         formatter and linters
   library         public headers and exported symbols
   installation    install, and build against it with pkg-config and CMake
@@ -31,7 +31,7 @@ import xml.etree.ElementTree
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from checks import acceptance, library, readme, sources  # noqa: E402
+from checks import acceptance, guards, library, readme, sources  # noqa: E402
 from checks.results import Results, find_program, run  # noqa: E402
 
 SUITES = ["configurations", "sources", "library", "installation", "criterion", "examples", "tool", "acceptance", "readme"]
@@ -44,8 +44,9 @@ def build_configurations(results):
         results.command("build with clang", ["scons", "-Q", f"CC={clang}", "lib"], 600)
     else:
         results.fail("build with clang", "clang is not installed")
-    for option in ("guard=host", "guard=none", "backends=cpu", "backends=opencl", "backends=cuda"):
+    for option in ("guard=full", "guard=host", "guard=none", "backends=cpu", "backends=opencl", "backends=cuda"):
         results.command(f"build {option}", ["scons", "-Q", option, "lib"], 600)
+    guards.check_guards(results)
 
 
 def variant_options(build):
