@@ -388,7 +388,8 @@ GG_API gg_status gg_pending_discard(gg_pending** pending);
 /*
  * One step without keeping a group, in place: makes the group, steps, waits, commits, and writes the new step count
  * into entries[i].step. `guard` NULL means the plain step. `report` may be NULL; its per_tensor, if not NULL, is an
- * array of `count` structs that the caller provides. `amsgrad` as in gg_group_options.
+ * array of `count` structs that the caller provides. `amsgrad` as in gg_group_options. On error nothing has changed,
+ * but for GG_ERROR_DEVICE_LOST: then the update may be half done.
  */
 GG_API gg_status gg_adamw_once(gg_context* context, gg_entry* entries, size_t count, bool amsgrad,
                                const gg_adamw_options* options, const gg_guard_options* guard, gg_report* report,

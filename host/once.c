@@ -1,6 +1,8 @@
 /* One step on entries, without a group to keep. */
 #include <string.h>
 
+#include "backends/backend.h"
+#include "host/context.h"
 #include "host/group.h"
 #include "host/prefix.h"
 #include "host/status.h"
@@ -35,6 +37,19 @@ static void hand_over_steps(const gg_group* group, gg_entry* entries, size_t cou
   for (size_t i = 0; i < count; i++) gg_group_step(group, i, &((gg_entry*)(void*)((char*)entries + i * stride))->step);
 }
 
+/* Whatever the cause, it may be half done, and a caller who tried again would step twice. A group that is kept refuses
+ * to go on; here the context has to. */
+static gg_status commit(gg_context* context, gg_pending** pending) {
+  gg_status status = gg_pending_commit(pending);
+  if (status == GG_OK || status == GG_ERROR_DEVICE_LOST) return status;
+  const gg_error cause = context->error;
+  context->device->lost = true;
+  return gg_fail_native(&context->error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
+                        "the update in place may be half done (%.300s): destroy the context and restore parameters and "
+                        "state from where they were last saved",
+                        cause.message);
+}
+
 gg_status gg_adamw_once(gg_context* context, gg_entry* entries, size_t count, bool amsgrad,
                         const gg_adamw_options* options, const gg_guard_options* guard, gg_report* report,
                         gg_tensor_report* per_tensor) {
@@ -50,7 +65,7 @@ gg_status gg_adamw_once(gg_context* context, gg_entry* entries, size_t count, bo
   if (status != GG_OK) return status;
   gg_pending* pending = NULL;
   status = take_step(group, options, guard, &pending, &context->error);
-  if (status == GG_OK) status = gg_pending_commit(&pending);
+  if (status == GG_OK) status = commit(context, &pending);
   if (status == GG_OK) hand_over_steps(group, entries, count);
   if (status == GG_OK || status == GG_ERROR_NONFINITE) hand_over_report(group, count, report, per_tensor);
   gg_group_destroy(&group); /* and with it a step that could not be committed */

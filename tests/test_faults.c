@@ -160,6 +160,25 @@ GG_TEST_BACKENDS(faults, a_lost_device_says_so_in_every_later_call_and_is_safe_t
     }
 }
 
+/* In place and without a group there is nothing left to refuse a second try, so the context does. */
+GG_TEST_BACKENDS(faults, a_step_without_a_group_that_cannot_be_waited_for_is_not_tried_again, 30) {
+  gg_faulty_install(context->device);
+  gg_trial* trial = make_trial(GG_IN_PLACE);
+  gg_entry* entries = gg_trial_open_entries(trial, context);
+  gg_guard_options guard = clipping();
+  gg_faulty_reset();
+  gg_faulty_plan(1, GG_CALL_WAIT_UPDATE, false);
+  gg_status status = gg_adamw_once(context, entries, trial->count, true, NULL, &guard, NULL, NULL);
+  GG_CHECK(gg_faulty_struck() && status == GG_ERROR_DEVICE_LOST);
+  gg_test_mentions(gg_context_error(context)->message, "half done");
+  gg_test_mentions(gg_context_error(context)->message, "planned fault");
+  GG_CHECK(gg_context_error(context)->native_code == 700 && entries[0].step == trial->entries[0].spec.step);
+  GG_EXPECT_STATUS(context, gg_adamw_once(context, entries, trial->count, true, NULL, &guard, NULL, NULL),
+                   GG_ERROR_DEVICE_LOST);
+  gg_trial_destroy(&trial);
+  free(entries);
+}
+
 /* Where the first of a call stands in the record, or a failure. */
 static size_t place(const char* record, char call) {
   const char* at = strchr(record, call);

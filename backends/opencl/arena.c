@@ -46,33 +46,46 @@ static void slab_free(gg_opencl_device* device, gg_opencl_slab* slab) {
   free(slab);
 }
 
-/* Some drivers allocate when memory is first used: using it here brings a lack of memory to light here. */
-static gg_cl_int touch(gg_opencl_device* device, const gg_opencl_slab* slab) {
-  const uint32_t zero = 0;
-  if (slab->mem != NULL)
-    return device->api.clEnqueueFillBuffer(device->queue, slab->mem, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL);
-  return device->api.clEnqueueSVMMemFill(device->queue, slab->first, &zero, sizeof zero, sizeof zero, 0, NULL, NULL);
-}
+/* The call that a slab could not be had for; no function: host memory. */
+typedef struct gg_slab_refusal {
+  gg_cl_int code;
+  const char* function;
+} gg_slab_refusal;
 
-static gg_cl_int slab_allocate(gg_opencl_device* device, gg_opencl_slab* slab) {
-  gg_cl_int code = GG_CL_SUCCESS;
+static bool slab_allocate(gg_opencl_device* device, gg_opencl_slab* slab, gg_slab_refusal* refusal) {
+  const gg_opencl_api* api = &device->api;
+  *refusal = (gg_slab_refusal){GG_CL_SUCCESS, NULL};
   if (device->route == GG_OPENCL_ARENA) {
-    slab->mem = device->api.clCreateBuffer(device->context, GG_CL_MEM_READ_WRITE, slab->bytes, NULL, &code);
-    if (slab->mem == NULL || code != GG_CL_SUCCESS) return code != GG_CL_SUCCESS ? code : GG_CL_OUT_OF_RESOURCES;
-    return touch(device, slab);
+    refusal->function = "clCreateBuffer";
+    slab->mem = api->clCreateBuffer(device->context, GG_CL_MEM_READ_WRITE, slab->bytes, NULL, &refusal->code);
+    if (slab->mem == NULL && refusal->code == GG_CL_SUCCESS) refusal->code = GG_CL_OUT_OF_RESOURCES;
+    return refusal->code == GG_CL_SUCCESS;
   }
   /* Drivers need not know an alignment of 256, so it is made here. */
-  slab->allocation =
-      device->api.clSVMAlloc(device->context, GG_CL_MEM_READ_WRITE, slab->bytes + GG_OPENCL_ALIGNMENT, 0);
-  if (slab->allocation == NULL) return GG_CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  refusal->function = "clSVMAlloc"; /* which tells no code */
+  refusal->code = GG_CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  slab->allocation = api->clSVMAlloc(device->context, GG_CL_MEM_READ_WRITE, slab->bytes + GG_OPENCL_ALIGNMENT, 0);
+  if (slab->allocation == NULL) return false;
   uintptr_t skew = (uintptr_t)slab->allocation % GG_OPENCL_ALIGNMENT;
   slab->first = (unsigned char*)slab->allocation + (skew != 0 ? GG_OPENCL_ALIGNMENT - skew : 0);
-  return touch(device, slab);
+  return true;
 }
 
-/* A slab of exactly `bytes`, empty, at the head of the list. `*code` says why it is NULL; 0: no host memory. */
-static gg_opencl_slab* slab_create(gg_opencl_device* device, uint64_t bytes, gg_cl_int* code) {
-  *code = GG_CL_SUCCESS;
+/* Some drivers allocate when memory is first used: using it here brings a lack of memory to light here. */
+static bool touch(gg_opencl_device* device, const gg_opencl_slab* slab, gg_slab_refusal* refusal) {
+  const gg_opencl_api* api = &device->api;
+  const uint32_t zero = 0;
+  bool svm = slab->mem == NULL;
+  refusal->function = svm ? "clEnqueueSVMMemFill" : "clEnqueueFillBuffer";
+  refusal->code =
+      svm ? api->clEnqueueSVMMemFill(device->queue, slab->first, &zero, sizeof zero, sizeof zero, 0, NULL, NULL)
+          : api->clEnqueueFillBuffer(device->queue, slab->mem, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL);
+  return refusal->code == GG_CL_SUCCESS;
+}
+
+/* A slab of exactly `bytes`, empty, at the head of the list; NULL: `refusal` says why. */
+static gg_opencl_slab* slab_create(gg_opencl_device* device, uint64_t bytes, gg_slab_refusal* refusal) {
+  *refusal = (gg_slab_refusal){GG_CL_SUCCESS, NULL};
   gg_opencl_slab* slab = calloc(1, sizeof *slab);
   gg_opencl_block* block = calloc(1, sizeof *block);
   if (slab == NULL || block == NULL) {
@@ -85,8 +98,7 @@ static gg_opencl_slab* slab_create(gg_opencl_device* device, uint64_t bytes, gg_
   block->bytes = bytes;
   slab->blocks = block;
   unused_insert(block);
-  *code = slab_allocate(device, slab);
-  if (*code != GG_CL_SUCCESS) {
+  if (!slab_allocate(device, slab, refusal) || !touch(device, slab, refusal)) {
     slab_free(device, slab);
     return NULL;
   }
@@ -97,7 +109,7 @@ static gg_opencl_slab* slab_create(gg_opencl_device* device, uint64_t bytes, gg_
 }
 
 /* Grows with what is there already, so that the number of slabs stays small; falls back to what is needed. */
-static gg_opencl_slab* slab_for(gg_opencl_device* device, uint64_t needed, gg_cl_int* code) {
+static gg_opencl_slab* slab_for(gg_opencl_device* device, uint64_t needed, gg_slab_refusal* refusal) {
   uint64_t wanted = device->slab_bytes;
   if (wanted < GG_SLAB_LEAST) wanted = GG_SLAB_LEAST;
   if (wanted > GG_SLAB_MOST) wanted = GG_SLAB_MOST;
@@ -105,8 +117,8 @@ static gg_opencl_slab* slab_for(gg_opencl_device* device, uint64_t needed, gg_cl
   most = most > GG_OPENCL_ALIGNMENT ? most - GG_OPENCL_ALIGNMENT : 0;
   if (wanted > most) wanted = most;
   if (wanted < needed) wanted = needed;
-  gg_opencl_slab* slab = slab_create(device, wanted, code);
-  if (slab == NULL && wanted > needed) slab = slab_create(device, needed, code);
+  gg_opencl_slab* slab = slab_create(device, wanted, refusal);
+  if (slab == NULL && wanted > needed) slab = slab_create(device, needed, refusal);
   return slab;
 }
 
@@ -130,11 +142,11 @@ gg_status gg_opencl_arena_take(gg_opencl_device* device, uint64_t bytes, gg_open
   uint64_t needed = bytes > most ? most : bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
   gg_opencl_block* block = find_room(device->slabs, needed);
   if (block == NULL) {
-    gg_cl_int code;
-    gg_opencl_slab* slab = slab_for(device, needed, &code);
-    if (slab == NULL && code == GG_CL_SUCCESS) return out_of_host_memory(error);
+    gg_slab_refusal refusal;
+    gg_opencl_slab* slab = slab_for(device, needed, &refusal);
+    if (slab == NULL && refusal.function == NULL) return out_of_host_memory(error);
     if (slab == NULL)
-      return gg_opencl_fail(device, error, code, device->route == GG_OPENCL_SVM ? "clSVMAlloc" : "clCreateBuffer",
+      return gg_opencl_fail(device, error, refusal.code, refusal.function,
                             "allocating %llu bytes on %s (one allocation of this device has at most %llu)",
                             (unsigned long long)bytes, device->base.info.id,
                             (unsigned long long)device->can.max_allocation);

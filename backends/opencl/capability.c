@@ -1,7 +1,6 @@
 #include "backends/opencl/capability.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/types.h"
@@ -32,14 +31,14 @@ static bool ask(const gg_survey* survey, gg_cl_enum property, const char* name, 
 
 /* A text property, cut to `capacity`; empty if the driver does not tell it. */
 static void ask_text(const gg_survey* survey, gg_cl_enum property, char* text, size_t capacity) {
-  text[0] = '\0';
+  char whole[4096]; /* a driver refuses to give a part; not of the heap, so that a full one is not blamed on the device
+                     */
   size_t bytes = 0;
-  if (survey->api->clGetDeviceInfo(survey->device, property, 0, NULL, &bytes) != GG_CL_SUCCESS || bytes == 0) return;
-  char* whole = calloc(bytes + 1, 1);
-  if (whole == NULL) return;
-  if (survey->api->clGetDeviceInfo(survey->device, property, bytes, whole, NULL) == GG_CL_SUCCESS)
-    snprintf(text, capacity, "%s", whole);
-  free(whole);
+  text[0] = '\0';
+  if (survey->api->clGetDeviceInfo(survey->device, property, sizeof whole, whole, &bytes) != GG_CL_SUCCESS) return;
+  if (bytes == 0 || bytes > sizeof whole) return;
+  whole[bytes - 1] = '\0';
+  snprintf(text, capacity, "%.*s", (int)capacity - 1, whole);
 }
 
 static void describe_identity(const gg_survey* survey, const gg_opencl_entry* entry) {
@@ -80,8 +79,10 @@ static void check_limits(const gg_survey* survey, gg_opencl_capability* can) {
 
   char text[64];
   ask_text(survey, GG_CL_DEVICE_PROFILE, text, sizeof text);
+  if (text[0] == '\0') refuse(info, "its driver does not tell its profile");
   if (strcmp(text, "FULL_PROFILE") != 0) refuse(info, "it has the embedded profile of OpenCL, the full one is needed");
   ask_text(survey, GG_CL_DEVICE_VERSION, text, sizeof text);
+  if (text[0] == '\0') refuse(info, "its driver does not tell its version of OpenCL");
   unsigned major = 0, minor = 0;
   if (sscanf(text, "OpenCL %u.%u", &major, &minor) != 2 || major * 10 + minor < 12)
     refuse(info, "it is older than OpenCL 1.2");

@@ -27,5 +27,7 @@ void gg_opencl_describe(const gg_opencl_api* api, const gg_opencl_entry* entry, 
 
 /* The probe of the backend's table. */
 size_t gg_opencl_probe(gg_device_info* infos, size_t capacity);
+/* The same on functions that have been found already. */
+size_t gg_opencl_probe_with(const gg_opencl_api* api, gg_device_info* infos, size_t capacity);
 
 #endif

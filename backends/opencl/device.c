@@ -132,7 +132,8 @@ static gg_status attach(gg_opencl_device* device, const gg_open_request* request
   return request->queue != NULL ? GG_OK : create_queue(device, entry.platform, error);
 }
 
-gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_error* error) {
+gg_status gg_opencl_open_with(const gg_opencl_api* api, const gg_open_request* request, gg_device** opened,
+                              gg_error* error) {
   *opened = NULL;
   if (request->queue == NULL && request->id == NULL)
     return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create", "neither a device nor a command queue was given");
@@ -140,10 +141,10 @@ gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_
   if (device == NULL)
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_context_create", "out of host memory opening a device");
   device->base.backend = &gg_backend_opencl;
+  device->api = *api;
   device->log = request->log;
   device->log_user = request->log_user;
-  gg_status status = gg_opencl_load(&device->api, error);
-  if (status == GG_OK) status = attach(device, request, error);
+  gg_status status = attach(device, request, error);
   if (status == GG_OK) status = choose_route(device, request->kernel, error);
   if (status == GG_OK) status = gg_opencl_program(device, device->route, error);
   if (status != GG_OK) {
@@ -152,6 +153,13 @@ gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_
   }
   *opened = &device->base;
   return GG_OK;
+}
+
+gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_error* error) {
+  gg_opencl_api api;
+  *opened = NULL;
+  gg_status status = gg_opencl_load(&api, error);
+  return status == GG_OK ? gg_opencl_open_with(&api, request, opened, error) : status;
 }
 
 /* Also closes a device that open could not finish. Results are not looked at: there is nobody left to tell. */

@@ -53,6 +53,9 @@ typedef struct gg_opencl_device {
 static inline gg_opencl_device* gg_opencl_of(gg_device* device) { return (gg_opencl_device*)device; }
 
 gg_status gg_opencl_open(const gg_open_request* request, gg_device** device, gg_error* error);
+/* The same on functions that have been found already. */
+gg_status gg_opencl_open_with(const gg_opencl_api* api, const gg_open_request* request, gg_device** device,
+                              gg_error* error);
 void gg_opencl_close(gg_device* device);
 gg_status gg_opencl_sync(gg_device* device, gg_error* error);
 void* gg_opencl_native_queue(gg_device* device);

@@ -3,20 +3,21 @@
 #include "backends/opencl/failure.h"
 #include "backends/opencl/profile.h"
 
-static void keep(gg_opencl_call* call, gg_cl_int code) {
+static void keep(gg_opencl_call* call, gg_cl_int code, const char* function) {
   if (code != GG_CL_SUCCESS && call->code == GG_CL_SUCCESS) {
     call->code = code;
     call->refused = call->next;
+    call->function = function;
   }
   call->next++;
 }
 
 void gg_opencl_arg(gg_opencl_call* call, const void* value, size_t bytes) {
-  keep(call, call->device->api.clSetKernelArg(call->kernel, call->next, bytes, value));
+  keep(call, call->device->api.clSetKernelArg(call->kernel, call->next, bytes, value), "clSetKernelArg");
 }
 
 static void arg_address(gg_opencl_call* call, const void* address) {
-  keep(call, call->device->api.clSetKernelArgSVMPointer(call->kernel, call->next, address));
+  keep(call, call->device->api.clSetKernelArgSVMPointer(call->kernel, call->next, address), "clSetKernelArgSVMPointer");
 }
 
 void gg_opencl_arg_object(gg_opencl_call* call, const gg_opencl_object* object) {
@@ -36,8 +37,8 @@ void gg_opencl_arg_scratch(gg_opencl_call* call, const gg_opencl_memory* memory)
 gg_status gg_opencl_launch(gg_opencl_call* call, uint32_t blocks, gg_cl_event* done, gg_error* error) {
   gg_opencl_device* device = call->device;
   if (call->code != GG_CL_SUCCESS)
-    return gg_opencl_fail(device, error, call->code, "clSetKernelArg", "setting argument %u of kernel %s",
-                          call->refused, call->name);
+    return gg_opencl_fail(device, error, call->code, call->function, "setting argument %u of kernel %s", call->refused,
+                          call->name);
   const size_t local = GG_LANES, global = (size_t)blocks * GG_LANES;
   gg_cl_event event = NULL;
   bool wanted = done != NULL || device->profiling;

@@ -9,12 +9,13 @@ typedef struct gg_opencl_call {
   gg_cl_kernel kernel;
   const char* name;
   gg_cl_uint next; /* argument */
-  gg_cl_int code;  /* of the first argument that was refused, `refused` */
+  gg_cl_int code;  /* of the first argument that was refused, `refused`, by `function` */
   gg_cl_uint refused;
+  const char* function;
 } gg_opencl_call;
 
 static inline gg_opencl_call gg_opencl_call_begin(gg_opencl_device* device, gg_cl_kernel kernel, const char* name) {
-  return (gg_opencl_call){device, kernel, name, 0, GG_CL_SUCCESS, 0};
+  return (gg_opencl_call){device, kernel, name, 0, GG_CL_SUCCESS, 0, NULL};
 }
 
 void gg_opencl_arg(gg_opencl_call* call, const void* value, size_t bytes);

@@ -10,12 +10,13 @@
   "install an OpenCL driver (a GPU vendor's, or pocl-opencl-icd for the CPU) that puts a file into " \
   "/etc/OpenCL/vendors"
 
-/* Appends the devices of one platform. A platform without devices, or one that cannot be asked, adds none. */
+/* Appends the devices of one platform. One that has none, or does not tell them, adds none: `*refusal` is then why. */
 static gg_status enumerate_platform(const gg_opencl_api* api, gg_cl_platform platform, uint32_t index,
-                                    gg_opencl_entry** entries, size_t* count, gg_error* error) {
+                                    gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal, gg_error* error) {
   gg_cl_uint found = 0;
-  if (api->clGetDeviceIDs(platform, GG_CL_DEVICE_TYPE_ALL, 0, NULL, &found) != GG_CL_SUCCESS || found == 0)
-    return GG_OK;
+  gg_cl_int code = api->clGetDeviceIDs(platform, GG_CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+  if (code != GG_CL_SUCCESS && code != GG_CL_DEVICE_NOT_FOUND) *refusal = code;
+  if (code != GG_CL_SUCCESS || found == 0) return GG_OK;
   gg_cl_device* devices = calloc(found, sizeof(gg_cl_device));
   gg_opencl_entry* longer = realloc(*entries, (*count + found) * sizeof *longer);
   if (longer != NULL) *entries = longer;
@@ -23,10 +24,22 @@ static gg_status enumerate_platform(const gg_opencl_api* api, gg_cl_platform pla
     free(devices);
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_opencl_enumerate", "out of host memory listing %u devices", found);
   }
-  if (api->clGetDeviceIDs(platform, GG_CL_DEVICE_TYPE_ALL, found, devices, NULL) == GG_CL_SUCCESS)
-    for (gg_cl_uint d = 0; d < found; d++) longer[(*count)++] = (gg_opencl_entry){platform, devices[d], index, d};
+  code = api->clGetDeviceIDs(platform, GG_CL_DEVICE_TYPE_ALL, found, devices, NULL);
+  if (code != GG_CL_SUCCESS) *refusal = code;
+  for (gg_cl_uint d = 0; code == GG_CL_SUCCESS && d < found; d++)
+    longer[(*count)++] = (gg_opencl_entry){platform, devices[d], index, d};
   free(devices);
   return GG_OK;
+}
+
+static gg_status no_device(gg_cl_uint platforms, gg_cl_int refusal, gg_error* error) {
+  if (refusal != GG_CL_SUCCESS)
+    return gg_opencl_fail(NULL, error, refusal, "clGetDeviceIDs", "listing the devices of %u OpenCL platforms",
+                          platforms);
+  return gg_fail(error, GG_ERROR_NO_DEVICE, "clGetDeviceIDs",
+                 "none of the %u OpenCL platforms has a device; check that this process may use the device files, "
+                 "or " GG_PLATFORM_CURE,
+                 platforms);
 }
 
 gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_error* error) {
@@ -43,16 +56,13 @@ gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entrie
   if (platforms == NULL)
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_opencl_enumerate", "out of host memory listing %u platforms", found);
   gg_status status = GG_OK;
+  gg_cl_int refusal = GG_CL_SUCCESS;
   code = api->clGetPlatformIDs(found, platforms, NULL);
   if (code != GG_CL_SUCCESS) status = gg_opencl_fail(NULL, error, code, "clGetPlatformIDs", "listing OpenCL platforms");
   for (gg_cl_uint p = 0; status == GG_OK && p < found; p++)
-    status = enumerate_platform(api, platforms[p], p, entries, count, error);
+    status = enumerate_platform(api, platforms[p], p, entries, count, &refusal, error);
   free(platforms);
-  if (status == GG_OK && *count == 0)
-    status = gg_fail(error, GG_ERROR_NO_DEVICE, "clGetDeviceIDs",
-                     "none of the %u OpenCL platforms has a device; check that this process may use the device files, "
-                     "or " GG_PLATFORM_CURE,
-                     found);
+  if (status == GG_OK && *count == 0) status = no_device(found, refusal, error);
   if (status != GG_OK) {
     free(*entries);
     *entries = NULL;
@@ -75,17 +85,12 @@ static size_t list_unavailable(gg_device_info* infos, size_t capacity, const cha
   return 1;
 }
 
-size_t gg_opencl_probe(gg_device_info* infos, size_t capacity) {
-  gg_opencl_api api;
+size_t gg_opencl_probe_with(const gg_opencl_api* api, gg_device_info* infos, size_t capacity) {
   gg_error error = GG_ERROR_INIT;
   gg_opencl_entry* entries = NULL;
   size_t count = 0;
-  gg_status status = gg_opencl_load(&api, &error);
-  if (status == GG_OK) status = gg_opencl_enumerate(&api, &entries, &count, &error);
-  if (status != GG_OK || count == 0) {
-    free(entries);
+  if (gg_opencl_enumerate(api, &entries, &count, &error) != GG_OK)
     return list_unavailable(infos, capacity, error.message);
-  }
 
   gg_device_info* all = calloc(count, sizeof *all);
   if (all == NULL) {
@@ -95,7 +100,7 @@ size_t gg_opencl_probe(gg_device_info* infos, size_t capacity) {
   for (size_t i = 0; i < count; i++) {
     gg_device_info info;
     gg_opencl_capability can;
-    gg_opencl_describe(&api, &entries[i], &info, &can);
+    gg_opencl_describe(api, &entries[i], &info, &can);
     size_t place = i; /* insertion keeps the loader's order among equals */
     for (; place > 0 && rank(&all[place - 1]) > rank(&info); place--) all[place] = all[place - 1];
     all[place] = info;
@@ -104,4 +109,11 @@ size_t gg_opencl_probe(gg_device_info* infos, size_t capacity) {
   free(all);
   free(entries);
   return count;
+}
+
+size_t gg_opencl_probe(gg_device_info* infos, size_t capacity) {
+  gg_opencl_api api;
+  gg_error error = GG_ERROR_INIT;
+  if (gg_opencl_load(&api, &error) != GG_OK) return list_unavailable(infos, capacity, error.message);
+  return gg_opencl_probe_with(&api, infos, capacity);
 }

@@ -18,10 +18,10 @@ PYTHON_MODULES = ("numpy", "torch")
 # apart from this.
 DEVICELESS = ["policy", "port", "cuda_driver", "cuda_host", "cuda_messages"]
 EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
-                 "formula", "contract", "bits", "endurance"]
-ONE_BACKEND = {"opencl": ["opencl"], "cuda": ["cuda_interop"]}
+                 "formula", "contract", "scarcity", "bits", "endurance"]
+ONE_BACKEND = {"opencl": ["opencl", "opencl_host"], "cuda": ["cuda_interop"]}
 SLOW = {"bits", "endurance", "cuda_driver"}
-SLOW_ON_A_DEVICE = SLOW | {"faults", "formula", "validation"}
+SLOW_ON_A_DEVICE = SLOW | {"faults", "formula", "validation", "opencl_host"}
 
 BENCH_BLOCKED = {5: "gradguard-bench found no such device: see its log"}
 
