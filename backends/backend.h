@@ -125,6 +125,9 @@ struct gg_backend {
 
   /* Queues the reduction of every row into table->summaries. NULL in a build without the guard. */
   gg_status (*reduce)(gg_device* device, gg_table* table, float inverse_scale, gg_error* error);
+
+  /* On error nothing that will change a tensor in place is under way, or the device is marked lost: a caller may try
+   * again. */
   gg_status (*update)(gg_device* device, gg_table* table, const gg_update* update, gg_error* error);
   gg_status (*wait_update)(gg_device* device, gg_table* table, gg_error* error); /* until the last update is done */
 

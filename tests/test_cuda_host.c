@@ -21,6 +21,7 @@ typedef struct life {
   gg_device* device;
   gg_memory* memory[4]; /* two buffers, one of 0 bytes, one wrapped */
   gg_table *updating, *measuring;
+  bool half_done; /* an update failed after its launch */
 } life;
 
 #define BYTES 256
@@ -96,14 +97,25 @@ static gg_status measure(life* l, gg_error* error) {
   return GG_OK;
 }
 
+/* What fails after the launch must not look as if nothing had happened: the device is lost with it. */
+static gg_status take_update(life* l, const gg_update* update, gg_error* error) {
+  unsigned launches = gg_fake_cuda_calls("cuLaunchKernel");
+  gg_status status = gg_cuda_update(l->device, l->updating, update, error);
+  const char* struck = gg_fake_cuda_struck();
+  bool launched = gg_fake_cuda_calls("cuLaunchKernel") > launches && !(struck && !strcmp(struck, "cuLaunchKernel"));
+  l->half_done = status && launched;
+  if (l->half_done) GG_CHECK(status == GG_ERROR_DEVICE_LOST && l->device->lost);
+  return status;
+}
+
 static gg_status update(life* l, gg_error* error) {
   const gg_bias bias[2][2] = {{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}};
   gg_update uniform = {.uniform = true}, first = {.bias = bias[0]}, second = {.bias = bias[1]};
-  TRY(gg_cuda_update(l->device, l->updating, &uniform, error));
-  TRY(gg_cuda_update(l->device, l->updating, &first, error));
-  TRY(gg_cuda_update(l->device, l->updating, &second, error)); /* its bias is uploaded after the first update */
+  TRY(take_update(l, &uniform, error));
+  TRY(take_update(l, &first, error));
+  TRY(take_update(l, &second, error)); /* its bias is uploaded after the first update */
   unsigned copies = gg_fake_cuda_calls("cuMemcpyHtoDAsync_v2");
-  TRY(gg_cuda_update(l->device, l->updating, &second, error)); /* nothing has changed */
+  TRY(take_update(l, &second, error)); /* nothing has changed */
   GG_CHECK(gg_fake_cuda_calls("cuMemcpyHtoDAsync_v2") == copies);
   TRY(gg_cuda_wait_update(l->device, l->updating, error));
   TRY(gg_cuda_stage(l->device, l->updating, &uniform.constants, error));
@@ -155,7 +167,7 @@ static gg_status expected_status(unsigned code, const char* function) {
   return code == GG_CUDA_ERROR_ILLEGAL_ADDRESS ? GG_ERROR_DEVICE_LOST : GG_ERROR_DRIVER;
 }
 
-static void check_failure(gg_status status, const gg_error* error, unsigned code) {
+static void check_failure(gg_status status, const gg_error* error, unsigned code, bool half_done) {
   const char* function = gg_fake_cuda_struck();
   GG_CHECK(function != NULL);
   gg_test_case("%s fails with code %u", function, code);
@@ -163,9 +175,9 @@ static void check_failure(gg_status status, const gg_error* error, unsigned code
     function = error->function; /* the next call tells */
     GG_CHECK(strncmp(function, "cu", 2) == 0);
   }
-  if (status != expected_status(code, function))
-    gg_test_fail("%s, not %s: %s", gg_status_name(status), gg_status_name(expected_status(code, function)),
-                 error->message);
+  gg_status expected = half_done ? GG_ERROR_DEVICE_LOST : expected_status(code, function);
+  if (status != expected)
+    gg_test_fail("%s, not %s: %s", gg_status_name(status), gg_status_name(expected), error->message);
   GG_CHECK(error->status == status && error->native_code == (int64_t)code);
   if (strcmp(error->function, function) != 0) gg_test_fail("the error blames %s", error->function);
   GG_CHECK(strstr(error->message, function) != NULL);
@@ -199,18 +211,19 @@ static bool live(const machine* on, unsigned nth, unsigned code) {
   if (status == GG_OK) {
     status = use(&l, &error);
     const char* at = gg_fake_cuda_struck();
-    GG_CHECK(l.device->lost == (sticky && at && strncmp(at, "cu", 2) == 0));
+    GG_CHECK(l.device->lost == (l.half_done || (sticky && at && strncmp(at, "cu", 2) == 0)));
   }
   const char* struck = gg_fake_cuda_struck();
   if (status != GG_OK)
-    check_failure(status, &error, code);
+    check_failure(status, &error, code, l.half_done);
   else if (struck && !is_one_of(struck, silent))
     gg_test_fail("%s failed and nobody said so", struck);
   if (l.device) {
     put_away(&l);
     /* A failure that is no fault leaves a device that works. */
-    if (!sticky && use(&l, &error) != GG_OK && gg_fake_cuda_struck() == struck) gg_test_fail("%s", error.message);
-    if (!sticky) put_away(&l);
+    bool works = !sticky && !l.half_done;
+    if (works && use(&l, &error) != GG_OK && gg_fake_cuda_struck() == struck) gg_test_fail("%s", error.message);
+    if (works) put_away(&l);
     gg_cuda_close(l.device);
   }
   check_end();

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/cuda/table.h"
+#include "host/status.h"
 
 static gg_status wait_for_update(gg_cuda_device* cuda, gg_cuda_table* t, gg_error* error) {
   if (!t->update_queued) return GG_OK;
@@ -25,6 +26,20 @@ static gg_status upload_bias(gg_cuda_device* cuda, gg_cuda_table* t, const gg_bi
   return status;
 }
 
+/* A launched update will be done. A caller who heard of an error and tried again would step twice in place, so nothing
+ * may go on; and since the device is not really gone, what it still does is waited for. */
+static gg_status half_done(gg_cuda_device* cuda, gg_error* error) {
+  const gg_error cause = error ? *error : (gg_error)GG_ERROR_INIT;
+  bool entered = gg_cuda_enter_release(cuda);
+  cuda->driver.cuStreamSynchronize(cuda->stream);
+  gg_cuda_leave_release(cuda, entered);
+  cuda->device.lost = true;
+  return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
+                        "an update had been launched (%.300s): it may be half done; destroy the context and restore "
+                        "parameters and state from where they were last saved",
+                        cause.message);
+}
+
 gg_status gg_cuda_update(gg_device* device, gg_table* table, const gg_update* update, gg_error* error) {
   gg_cuda_device* cuda = gg_cuda_of(device);
   gg_cuda_table* t = gg_cuda_table_of(table);
@@ -36,11 +51,13 @@ gg_status gg_cuda_update(gg_device* device, gg_table* table, const gg_update* up
   if (!update->uniform) status = upload_bias(cuda, t, update->bias, error);
   if (!status)
     status = gg_cuda_launch(cuda, cuda->stream, cuda->update, "gg_update", t->update_blocks, parameters, error);
-  if (!status) {
+  bool launched = !status;
+  if (launched) {
     status = GG_CUDA_TRY(cuda, error, cuEventRecord, (t->updated, cuda->stream), "marking the end of the update");
     t->update_queued = !status;
   }
-  return gg_cuda_leave(cuda, status, error);
+  status = gg_cuda_leave(cuda, status, error);
+  return launched && status && !device->lost ? half_done(cuda, error) : status;
 }
 
 gg_status gg_cuda_wait_update(gg_device* device, gg_table* table, gg_error* error) {
