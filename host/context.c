@@ -77,6 +77,11 @@ gg_status gg_context_usable(gg_context* context, const char* function) {
   return GG_OK;
 }
 
+gg_status gg_context_settle(gg_context* context, gg_status status) {
+  if (status != GG_OK && !context->device->lost) context->device->backend->sync(context->device, NULL);
+  return status;
+}
+
 const gg_error* gg_context_error(const gg_context* context) {
   static const gg_error missing = {sizeof missing, GG_ERROR_ARGUMENT, 0, "", "gg_context_error", "the context is NULL"};
   return context != NULL ? &context->error : &missing;

@@ -30,6 +30,10 @@ void gg_context_release(gg_context* context);
 /* GG_OK if the device may be called: the context is alive, of this process, and its device not lost. */
 gg_status gg_context_usable(gg_context* context, const char* function);
 
+/* Passes `status` on. After a failure it waits for what had been queued before, so that the caller may free what that
+ * reads; the error stays the one that there was. */
+gg_status gg_context_settle(gg_context* context, gg_status status);
+
 /* Whether releases may call the device: not in a child of fork, where it belongs to the parent. */
 bool gg_context_is_ours(const gg_context* context);
 

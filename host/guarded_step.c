@@ -23,13 +23,12 @@ static gg_status measure(gg_group* group, const gg_adamw_options* options) {
   gg_error* error = &group->context->error;
   gg_table* table = group->tables[group->phase];
   gg_status status = device->backend->reduce(device, table, gg_inverse_scale(options->gradient_scale), error);
-  if (status != GG_OK) return status;
   gg_readback piece = {.memory = table->summaries,
                        .destination = table->host_summaries,
                        .bytes = (uint64_t)table->rows * sizeof(gg_triple)};
-  status = device->backend->readback(device, &piece, 1, error);
+  if (status == GG_OK) status = device->backend->readback(device, &piece, 1, error);
   if (status == GG_OK) status = device->backend->wait(device, error);
-  if (status != GG_OK) return status;
+  if (status != GG_OK) return gg_context_settle(group->context, status);
   sort_statistics(group, table->host_summaries);
   group->report.reduction_launches = table->reduction_launches;
   group->report.readback_bytes = piece.bytes;

@@ -84,7 +84,7 @@ gg_status gg_step_submit(gg_group* group, const gg_adamw_options* options, float
   else
     fill_bias(group, options);
   gg_status status = device->backend->update(device, table, &update, &group->context->error);
-  if (status != GG_OK) return status;
+  if (status != GG_OK) return gg_context_settle(group->context, status);
   group->report.action = GG_APPLIED;
   group->report.update_launches = table->update_launches;
   group->report.scratch_bytes = gg_group_scratch(group);

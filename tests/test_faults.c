@@ -160,6 +160,25 @@ GG_TEST_BACKENDS(faults, a_lost_device_says_so_in_every_later_call_and_is_safe_t
     }
 }
 
+/* On return from a failed step the caller may free the gradients: nothing reads them any more. */
+GG_TEST_BACKENDS(faults, a_step_that_failed_waits_for_what_it_had_queued, 30) {
+  static const gg_call failing[] = {GG_CALL_REDUCE, GG_CALL_READBACK, GG_CALL_WAIT, GG_CALL_UPDATE};
+  gg_faulty_install(context->device);
+  gg_trial* trial = make_trial(GG_OUT_OF_PLACE);
+  gg_trial_open(trial, context);
+  gg_guard_options guard = clipping();
+  for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
+    gg_pending* pending = NULL;
+    gg_faulty_reset();
+    gg_faulty_plan(1, failing[i], false);
+    check_fault(context, gg_guarded_adamw_step(trial->group, NULL, &guard, &pending), GG_ERROR_DRIVER);
+    const char* record = gg_faulty_record();
+    gg_test_case("\"%s\"", record);
+    GG_CHECK(gg_faulty_struck() && gg_faulty_count(GG_CALL_SYNC) == 1 && record[strlen(record) - 1] == 's');
+  }
+  gg_trial_destroy(&trial);
+}
+
 /* In place and without a group there is nothing left to refuse a second try, so the context does. */
 GG_TEST_BACKENDS(faults, a_step_without_a_group_that_cannot_be_waited_for_is_not_tried_again, 30) {
   gg_faulty_install(context->device);
