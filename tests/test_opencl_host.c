@@ -210,6 +210,40 @@ EVERY_CALL(when_the_device_goes_away_on_route_arena, (machine){"arena", false, f
 EVERY_CALL(on_a_queue_of_the_caller, (machine){"svm", true, false}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)
 EVERY_CALL(while_times_are_kept, (machine){"arena", false, true}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)
 
+Test(opencl_host, any_call_may_fail_while_memory_of_the_caller_is_wrapped_opencl, .timeout = 30) {
+  session s = {.on = {"arena", false, false}};
+  gg_error error = GG_ERROR_INIT;
+  start();
+  code = GG_CL_INVALID_VALUE;
+  if (begin_session(&s, &error) != GG_OK) gg_test_fail("%s", error.message);
+  const gg_opencl_api* own = gg_unwatched_opencl();
+  gg_cl_context context = NULL;
+  gg_cl_int failed = 0;
+  GG_CHECK(own->clGetCommandQueueInfo(gg_opencl_queue(s.context), GG_CL_QUEUE_CONTEXT, sizeof context, &context,
+                                      NULL) == GG_CL_SUCCESS);
+  gg_cl_mem memory = own->clCreateBuffer(context, GG_CL_MEM_READ_WRITE, 4096, NULL, &failed);
+  GG_CHECK(memory != NULL && failed == GG_CL_SUCCESS);
+  char before[200];
+  snprintf(before, sizeof before, "%s", gg_watched_opencl_left());
+  const char* struck = "";
+  for (unsigned nth = 1; struck; nth++) {
+    gg_buffer* buffer = NULL;
+    gg_watched_opencl_fail(nth, code);
+    gg_status status = gg_opencl_buffer_wrap_mem(s.context, memory, 4096, &buffer);
+    struck = gg_watched_opencl_struck();
+    gg_test_case("call %u (%s) fails", nth, struck ? struck : "none");
+    GG_CHECK((buffer == NULL) == (status != GG_OK) && (status == GG_OK) == (struck == NULL));
+    if (struck) check_failure(status, gg_context_error(s.context));
+    if (buffer) GG_CHECK(strcmp(gg_watched_opencl_left(), before) != 0); /* it holds the object */
+    gg_buffer_destroy(&buffer);
+    if (strcmp(gg_watched_opencl_left(), before) != 0)
+      gg_test_fail("there were %s, left are %s", before, gg_watched_opencl_left());
+    GG_CHECK(nth < 50);
+  }
+  GG_CHECK(own->clReleaseMemObject(memory) == GG_CL_SUCCESS);
+  end_session(&s);
+}
+
 /* ---- What a device must have ---- */
 
 static gg_device_info first_listed(void) {
