@@ -108,6 +108,36 @@ GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
     ((GG_SHARED_POINTER gg_u32*)&spot->row)[word] = ((GG_GLOBAL const gg_u32*)row)[word];
 }
 
+#ifdef GG_PROCESSOR
+
+/* Finds the row of the `number`th of `blocks` blocks, by the prefix array, and fetches it. The items of a processor
+ * take turns, so one of them searches, by halves. No barrier is in a branch: some compilers for processors (PoCL 5)
+ * fail there, though all items agree about it. */
+GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
+                        GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
+  (void)blocks;
+  if (gg_item() == 0) {
+    const gg_u32 block = (row_begin ? first[row_begin] : 0) + number;
+    gg_u32 low = row_begin, high = row_end;
+    while (high - low > 1) {
+      const gg_u32 middle = low + (high - low) / 2;
+      if (first[middle] <= block)
+        low = middle;
+      else
+        high = middle;
+    }
+    spot->index = low;
+    spot->block = block - first[low];
+    spot->row_blocks = first[low + 1] - first[low];
+    spot->row_first = first[low];
+  }
+  gg_barrier();
+  gg_fetch_row(spot, rows + spot->index);
+  gg_barrier();
+}
+
+#else
+
 /* The item that finds `block` between the first blocks of two marks, `step` rows apart, notes the first of the two. */
 GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high,
                      gg_u32 step, gg_u32 block) {
@@ -156,5 +186,7 @@ GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
   gg_fetch_row(spot, rows + spot->index);
   gg_barrier();
 }
+
+#endif
 
 #endif

@@ -18,8 +18,10 @@ typedef struct gg_opencl_entry {
 } gg_opencl_entry;
 
 /* Every device of every platform, in the loader's order. At least one on success, in `*entries`, to be freed.
- * GG_ERROR_NO_DRIVER if there is no platform, GG_ERROR_NO_DEVICE if no platform has a device. */
-gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_error* error);
+ * GG_ERROR_NO_DRIVER if there is no platform, GG_ERROR_NO_DEVICE if no platform has a device. A platform that does not
+ * tell its devices is left out, and `*refusal` is its code; else it is GG_CL_SUCCESS. */
+gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
+                              gg_error* error);
 
 /* Describes a device. Never fails: a device that cannot be asked is unavailable, with the reason in `info`. */
 void gg_opencl_describe(const gg_opencl_api* api, const gg_opencl_entry* entry, gg_device_info* info,

@@ -116,11 +116,14 @@ static gg_status attach(gg_opencl_device* device, const gg_open_request* request
   }
   gg_opencl_entry *entries = NULL, entry;
   size_t count = 0;
-  gg_status status = gg_opencl_enumerate(&device->api, &entries, &count, error);
+  gg_cl_int refusal;
+  gg_status status = gg_opencl_enumerate(&device->api, &entries, &count, &refusal, error);
   if (status != GG_OK) return status;
   status = request->queue != NULL ? find_device(&device->api, device->id, entries, count, &entry, error)
                                   : find_id(request->id, entries, count, &entry, error);
   free(entries);
+  if (status == GG_ERROR_NO_DEVICE && refusal != GG_CL_SUCCESS)
+    return gg_opencl_fail(NULL, error, refusal, "clGetDeviceIDs", "an OpenCL platform does not list its devices");
   if (status != GG_OK) return status;
 
   gg_device_info* info = &device->base.info;

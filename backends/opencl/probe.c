@@ -10,7 +10,7 @@
   "install an OpenCL driver (a GPU vendor's, or pocl-opencl-icd for the CPU) that puts a file into " \
   "/etc/OpenCL/vendors"
 
-/* Appends the devices of one platform. One that has none, or does not tell them, adds none: `*refusal` is then why. */
+/* Appends the devices of one platform. */
 static gg_status enumerate_platform(const gg_opencl_api* api, gg_cl_platform platform, uint32_t index,
                                     gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal, gg_error* error) {
   gg_cl_uint found = 0;
@@ -42,9 +42,11 @@ static gg_status no_device(gg_cl_uint platforms, gg_cl_int refusal, gg_error* er
                  platforms);
 }
 
-gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_error* error) {
+gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
+                              gg_error* error) {
   *entries = NULL;
   *count = 0;
+  *refusal = GG_CL_SUCCESS;
   gg_cl_uint found = 0;
   gg_cl_int code = api->clGetPlatformIDs(0, NULL, &found);
   if (code == GG_CL_PLATFORM_NOT_FOUND_KHR || (code == GG_CL_SUCCESS && found == 0))
@@ -56,13 +58,12 @@ gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entrie
   if (platforms == NULL)
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_opencl_enumerate", "out of host memory listing %u platforms", found);
   gg_status status = GG_OK;
-  gg_cl_int refusal = GG_CL_SUCCESS;
   code = api->clGetPlatformIDs(found, platforms, NULL);
   if (code != GG_CL_SUCCESS) status = gg_opencl_fail(NULL, error, code, "clGetPlatformIDs", "listing OpenCL platforms");
   for (gg_cl_uint p = 0; status == GG_OK && p < found; p++)
-    status = enumerate_platform(api, platforms[p], p, entries, count, &refusal, error);
+    status = enumerate_platform(api, platforms[p], p, entries, count, refusal, error);
   free(platforms);
-  if (status == GG_OK && *count == 0) status = no_device(found, refusal, error);
+  if (status == GG_OK && *count == 0) status = no_device(found, *refusal, error);
   if (status != GG_OK) {
     free(*entries);
     *entries = NULL;
@@ -89,7 +90,8 @@ size_t gg_opencl_probe_with(const gg_opencl_api* api, gg_device_info* infos, siz
   gg_error error = GG_ERROR_INIT;
   gg_opencl_entry* entries = NULL;
   size_t count = 0;
-  if (gg_opencl_enumerate(api, &entries, &count, &error) != GG_OK)
+  gg_cl_int refusal;
+  if (gg_opencl_enumerate(api, &entries, &count, &refusal, &error) != GG_OK || count == 0)
     return list_unavailable(infos, capacity, error.message);
 
   gg_device_info* all = calloc(count, sizeof *all);

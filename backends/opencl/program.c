@@ -61,9 +61,10 @@ gg_status gg_opencl_program(gg_opencl_device* device, gg_opencl_route route, gg_
     return gg_opencl_fail(device, error, code, "clCreateProgramWithSource", "loading the kernel source");
 
   char options[160];
-  snprintf(options, sizeof options, "-cl-std=CL1.2%s -DGG_WITH_GUARD=%d%s",
+  snprintf(options, sizeof options, "-cl-std=CL1.2%s -DGG_WITH_GUARD=%d%s%s",
            device->can.rounded_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", GG_WITH_GUARD,
-           route == GG_OPENCL_ARENA ? " -DGG_ARENA=1" : "");
+           route == GG_OPENCL_ARENA ? " -DGG_ARENA=1" : "",
+           device->base.info.kind == GG_DEVICE_CPU ? " -DGG_PROCESSOR=1" : "");
   code = api->clBuildProgram(program, 1, &device->id, options, NULL, NULL);
   char* text = build_log(device, program);
   if (text != NULL) tell_lines(device, code == GG_CL_SUCCESS ? 0 : 1, text);

@@ -13,10 +13,10 @@ COMPILERS = {"nvrtc": ["nvrtc"], "ptx": ["ptx"], "cubin": ["cubin"], "both": ["n
 NEED_PRODUCTS = {"oracle", "host", "opencl", "cuda", "bench"}
 PYTHON_MODULES = ("numpy", "torch")
 
-# The Criterion programs: those without a device, those with the same tests on every backend, and those of one backend.
-# test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones; `./dev test` runs them
-# apart from this.
-DEVICELESS = ["policy", "port", "cuda_driver", "cuda_host", "cuda_messages"]
+# The Criterion programs: those with tests that need no device, those with the same tests on every backend, and those of
+# one backend. test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones;
+# `./dev test` runs them apart from this.
+DEVICELESS = ["policy", "port", "opencl", "cuda_interop", "cuda_driver", "cuda_host", "cuda_messages"]
 EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
                  "formula", "contract", "scarcity", "bits", "endurance"]
 ONE_BACKEND = {"opencl": ["opencl", "opencl_host"], "cuda": ["cuda_interop"]}
@@ -92,7 +92,7 @@ class Suites:
                           variables, blocked or self.missing(f"tests/test_{name}"), tap=tap)
 
     def host(self):
-        programs = [*DEVICELESS, *EVERY_BACKEND, *ONE_BACKEND["opencl"], *ONE_BACKEND["cuda"]]
+        programs = [*DEVICELESS, *EVERY_BACKEND]
         return self.criterion("host", programs, "*/!(*_opencl|*_cuda)", {"GG_TEST_REQUIRE": "cpu"})
 
     def opencl(self):
