@@ -91,8 +91,10 @@ size_t gg_opencl_probe_with(const gg_opencl_api* api, gg_device_info* infos, siz
   gg_opencl_entry* entries = NULL;
   size_t count = 0;
   gg_cl_int refusal;
-  if (gg_opencl_enumerate(api, &entries, &count, &refusal, &error) != GG_OK || count == 0)
+  if (gg_opencl_enumerate(api, &entries, &count, &refusal, &error) != GG_OK || count == 0) {
+    free(entries);
     return list_unavailable(infos, capacity, error.message);
+  }
 
   gg_device_info* all = calloc(count, sizeof *all);
   if (all == NULL) {
