@@ -178,7 +178,7 @@ GG_API bool gg_buffer_is_wrapped(const gg_buffer* buffer);
 GG_API gg_status gg_buffer_upload(gg_buffer* buffer, uint64_t offset, const void* source, uint64_t bytes);
 GG_API gg_status gg_buffer_download(const gg_buffer* buffer, uint64_t offset, void* destination, uint64_t bytes);
 
-/* Sets every byte of [offset, offset + bytes) to `value`. */
+/* Sets every byte of [offset, offset + bytes) to `value`, after all work submitted before; may still run on return. */
 GG_API gg_status gg_buffer_fill(gg_buffer* buffer, uint64_t offset, uint64_t bytes, uint8_t value);
 
 typedef enum gg_dtype { GG_F32 = 1, GG_F16 = 2, GG_BF16 = 3 } gg_dtype;

@@ -258,6 +258,8 @@ def main():
     parser.add_argument("--json", help="file for everything measured")
     arguments = parser.parse_args()
 
+    # Debian's PyTorch takes one thread and tells OpenMP so, which is ours too: both get all processors.
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     dtype, code = DTYPES[arguments.dtype]
     shapes = shapes_of(arguments.shapes, arguments.program)
     def fresh():
@@ -289,7 +291,7 @@ def main():
     floor = elements * (2 * size + 24) / rate * 1e3
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ours.context.device().name.decode()
     print(f"{arguments.shapes}, {len(shapes)} tensors, {elements} elements, {arguments.dtype} gradients, {name}, "
-          f"PyTorch {torch.__version__} ({eager.kind}), seed {arguments.seed}")
+          f"PyTorch {torch.__version__} ({eager.kind}, {torch.get_num_threads()} threads), seed {arguments.seed}")
     print(f"copy {rate / 1e9:.1f} GB/s, floor {floor:.4f} ms")
     rows = []
     own = statistics.median(times[ours.name])

@@ -157,6 +157,12 @@ static gg_status open_named(gg_selection* selection, const char* device) {
   return open_id(selection, backend, device);
 }
 
+/* Set to nothing it is as good as not set, as with the variables of kernel routes. */
+static const char* device_of_environment(void) {
+  const char* device = getenv("GRADGUARD_DEVICE");
+  return device != NULL && device[0] != '\0' ? device : "auto";
+}
+
 gg_status gg_context_create(const char* device, const gg_context_options* options, gg_context** context,
                             gg_error* error) {
   if (context == NULL)
@@ -166,8 +172,7 @@ gg_status gg_context_create(const char* device, const gg_context_options* option
   gg_selection selection = {.options = options, .error = error != NULL ? error : &own};
   gg_status status = gg_context_request(options, &selection.request, selection.error);
   if (status != GG_OK) return status;
-  if (device == NULL) device = getenv("GRADGUARD_DEVICE");
-  if (device == NULL) device = "auto";
+  if (device == NULL) device = device_of_environment();
   char* report = NULL;
   status = strcmp(device, "auto") == 0 ? open_automatically(&selection, &report) : open_named(&selection, device);
   if (status == GG_OK) return gg_context_make(selection.device, report, context, selection.error);

@@ -76,6 +76,12 @@ static gg_status check_range(const gg_subject* subject, gg_role role, const gg_t
     return gg_refuse_tensor(subject, role,
                             "its offset, %" PRIu64 " bytes, is not aligned to the %" PRIu64 " bytes of %s",
                             tensor->offset, size, gg_dtype_name(tensor->dtype));
+  /* Only memory that the caller wrapped can begin at such a place. */
+  if (elements > 0 && tensor->buffer->memory->base % size != 0)
+    return gg_refuse_tensor(subject, role,
+                            "the memory wrapped by its buffer is not aligned to the %" PRIu64
+                            " bytes of %s: wrap from an address that is",
+                            size, gg_dtype_name(tensor->dtype));
   if (tensor->offset > held || needed > held - tensor->offset)
     return gg_refuse_tensor(subject, role,
                             "%" PRIu64 " bytes at offset %" PRIu64 " leave its buffer, which has %" PRIu64 " bytes",

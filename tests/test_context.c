@@ -115,6 +115,10 @@ Test(context, the_environment_names_the_device_when_the_caller_does_not, .timeou
   GG_CHECK(strcmp(info.backend, "cpu") == 0 && info.available && info.exact);
   GG_CHECK(gg_context_device_report(context)[0] == '\0');
   gg_context_destroy(&context);
+  setenv("GRADGUARD_DEVICE", "", 1); /* nothing is not a name */
+  if (gg_context_create(NULL, NULL, &context, &error) != GG_OK) gg_test_fail("%s", error.message);
+  GG_CHECK(gg_context_device_report(context)[0] != '\0');
+  gg_context_destroy(&context);
 }
 
 Test(context, auto_says_why_each_earlier_device_was_refused, .timeout = 30) {

@@ -337,3 +337,34 @@ GG_TEST_BACKENDS(faults, failed_copies_and_allocations_are_reported, 30) {
   gg_buffer_destroy(&buffer);
   GG_CHECK(gg_faulty_outstanding() == 0);
 }
+
+static const gg_backend* honest;
+
+/* Reads back, and makes a number that is none of the sum of squares that came first. */
+static gg_status spoil_readback(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error) {
+  gg_status status = honest->readback(device, pieces, count, error);
+  if (status == GG_OK) status = honest->wait(device, error);
+  if (status == GG_OK) ((gg_triple*)pieces[0].destination)->ssq = NAN;
+  return status;
+}
+
+/* What the caller passed was right: the device is at fault, and nothing is updated. */
+GG_TEST_BACKENDS(faults, statistics_that_cannot_be_are_the_drivers_fault, 30) {
+  gg_trial* trial = make_trial(GG_IN_PLACE);
+  gg_trial_open(trial, context);
+  gg_tensor gradient;
+  GG_OK_OR_FAIL(context, gg_group_tensor(trial->group, 2, GG_GRADIENT, &gradient));
+  honest = context->device->backend;
+  gg_backend spoilt = *honest;
+  spoilt.readback = spoil_readback;
+  context->device->backend = &spoilt;
+  gg_pending* pending = NULL;
+  gg_report report = GG_REPORT_INIT;
+  GG_EXPECT_STATUS(context, gg_guarded_adamw_step(trial->group, NULL, NULL, &pending), GG_ERROR_DRIVER);
+  GG_CHECK(pending == NULL);
+  GG_EXPECT_STATUS(context, gg_gradient_stats(context, &gradient, 1, 1, &report, NULL), GG_ERROR_DRIVER);
+  gg_test_mentions(gg_context_error(context)->message, "statistics that cannot be");
+  context->device->backend = honest;
+  gg_trial_check(trial);
+  gg_trial_destroy(&trial);
+}

@@ -293,3 +293,24 @@ GG_TEST_BACKENDS(validation, entries_may_be_larger_than_this_build_knows, 30) {
   gg_group_destroy(&group);
   free_scene(&used);
 }
+
+/* Found with the rest of the group, whatever the mode, and not by the first step. */
+Test(validation, wrapped_memory_off_its_elements_is_refused_and_named_cpu, .timeout = 30) {
+  gg_context* context = NULL;
+  gg_error error = GG_ERROR_INIT;
+  if (gg_context_create("cpu", NULL, &context, &error) != GG_OK) cr_skip("%s", error.message);
+  _Alignas(256) static unsigned char memory[512];
+  scene used = make_scene(context, true);
+  for (gg_role role = 0; role < GG_ROLES; role++) {
+    gg_buffer* odd = NULL;
+    GG_OK_OR_FAIL(context, gg_buffer_wrap_host(context, memory + 1, 256, &odd));
+    for (int mode = GG_OUT_OF_PLACE; mode <= GG_IN_PLACE; mode++) {
+      used.options.mode = (gg_update_mode)mode;
+      SPOIL(&used, 1, role, spoilt->buffer = odd, "aligned");
+    }
+    gg_buffer_destroy(&odd);
+  }
+  accept(&used);
+  free_scene(&used);
+  gg_context_destroy(&context);
+}

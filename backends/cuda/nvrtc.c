@@ -47,8 +47,7 @@ static gg_status fail_nvrtc(const gg_nvrtc* nvrtc, gg_nvrtc_result code, const c
                         log && *log ? ": " : "", log ? log : "");
 }
 
-/* Sets `*exact` if the compiler knows `capability` itself; returns the newest architecture it knows up to it, else 0.
- */
+/* Finds the newest architecture up to `capability` that the compiler knows. */
 static gg_status choose_architecture(const gg_nvrtc* nvrtc, int capability, int* architecture, gg_error* error) {
   int count = 0;
   gg_nvrtc_result code = nvrtc->nvrtcGetNumSupportedArchs(&count);
