@@ -47,6 +47,7 @@ static json_t* row_of(const gg_bench_run* run, const gg_bench_result* r) {
   json_object_set_new(row, "median_ms", json_real(r->median * 1e3));
   json_object_set_new(row, "min_ms", json_real(r->least * 1e3));
   json_object_set_new(row, "max_ms", json_real(r->most * 1e3));
+  json_object_set_new(row, "first_ms", json_real(r->first * 1e3));
   json_object_set_new(row, "ratio", json_real(r->median / floor_time));
   json_object_set_new(row, "gb_per_s", json_real((double)r->traffic / r->median / 1e9));
   json_object_set_new(row, "reduction_launches", json_integer(r->reduction_launches));

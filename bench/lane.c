@@ -21,9 +21,9 @@ void gg_lane_close(gg_lane* lane) {
   lane->rates = NULL;
 }
 
-static bool begin_result(gg_bench_result* result, const gg_path* path, gg_problem* problem) {
+static bool begin_result(gg_bench_result* result, const gg_path* path, double first, gg_problem* problem) {
   const gg_bench_options* options = path->rig->options;
-  *result = (gg_bench_result){.info = path->rig->info, .path = path->kind};
+  *result = (gg_bench_result){.info = path->rig->info, .path = path->kind, .first = first};
   snprintf(result->kernel, sizeof result->kernel, "%s", gg_context_kernel(path->rig->context));
   result->bytes = gg_path_bytes(path);
   result->traffic = gg_path_traffic(path);
@@ -32,14 +32,28 @@ static bool begin_result(gg_bench_result* result, const gg_path* path, gg_proble
   return (result->samples != NULL && result->digests != NULL) || no_memory(problem);
 }
 
+/* Makes the group and takes a first step, which together allocate all that later steps use; out of place the second
+ * step makes one more table. */
+static bool open_path(gg_path* path, gg_rig* rig, gg_bench_path_kind kind, double* first, gg_problem* problem) {
+  double begin = gg_seconds();
+  if (!gg_path_open(path, rig, kind, problem)) return false;
+  if (gg_path_step(path, problem)) {
+    *first = gg_seconds() - begin;
+    return true;
+  }
+  gg_path_close(path);
+  return false;
+}
+
 bool gg_lane_fill(gg_lane* lane, gg_bench_result* results, gg_problem* problem) {
   lane->results = results;
   bool good = gg_rig_fill(&lane->rig, problem);
   for (int kind = 0; kind < GG_BENCH_PATHS && good; kind++) {
     if (!lane->rig.options->paths[kind]) continue;
     gg_path* path = &lane->paths[lane->path_count];
-    good = gg_path_open(path, &lane->rig, (gg_bench_path_kind)kind, problem);
-    if (good) good = begin_result(&results[lane->path_count++], path, problem);
+    double first;
+    good = open_path(path, &lane->rig, (gg_bench_path_kind)kind, &first, problem);
+    if (good) good = begin_result(&results[lane->path_count++], path, first, problem);
   }
   return good;
 }

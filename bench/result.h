@@ -17,6 +17,7 @@ typedef struct gg_bench_result {
   uint32_t reduction_launches, update_launches;
   uint64_t scratch_bytes;
   double median, least, most;
+  double first; /* the making of the group and a step, with what they allocate; before the samples */
 } gg_bench_result;
 
 typedef struct gg_bench_run {

@@ -13,7 +13,7 @@ PROGRAM = os.path.join(FOLDER, "gradguard-bench")
 DOUBLE = os.path.join(FOLDER, "tests", "bench-flipped-bit")  # tests/tool/flipped_bit.c
 
 ROW = {"device", "backend", "kind", "name", "compute_units", "driver", "kernel", "path", "bytes", "traffic_bytes",
-       "copy_gb_per_s", "floor_ms", "median_ms", "min_ms", "max_ms", "ratio", "gb_per_s", "reduction_launches", "update_launches",
+       "copy_gb_per_s", "floor_ms", "median_ms", "min_ms", "max_ms", "first_ms", "ratio", "gb_per_s", "reduction_launches", "update_launches",
        "scratch_bytes", "samples_ms", "digests"}
 
 
@@ -88,6 +88,7 @@ def test_paths_give_the_same_bits_and_everything_is_in_the_file(tmp_path):
     assert rows["fused"]["digests"] == rows["staged"]["digests"]
     assert rows["fused"]["digests"] != rows["plain"]["digests"]  # clipping does something
     for row in rows.values():
+        assert row["first_ms"] > 0
         assert len(row["samples_ms"]) == 6 and min(row["samples_ms"]) == row["min_ms"] <= row["median_ms"]
         assert row["floor_ms"] > 0 and row["copy_gb_per_s"] > 0
 
