@@ -62,7 +62,7 @@ class Ours:
         cuda = device == "cuda"
         # PyTorch's own stream is the NULL stream, which cannot be adopted; a stream of ours is waited for by commit.
         self.context = gg.Context(library, "cuda" if cuda else "cpu")
-        self.tensors = tensors
+        self.library, self.tensors = library, tensors
         self.state = [[torch.zeros_like(p) for p in tensors.parameters] for _ in range(2)]
         rows = []
         for i, (parameter, gradient) in enumerate(zip(tensors.parameters, tensors.gradients)):
@@ -244,7 +244,7 @@ def largest_difference(ours, theirs):
     return max(float((a - b.detach()).abs().max()) for a, b in zip(ours, theirs)) / largest
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--shapes", default="16x4000000")
@@ -256,20 +256,17 @@ def main():
     parser.add_argument("--library", help="path of libgradguard.so")
     parser.add_argument("--program", default=os.path.join(gg.ROOT, "build/release-gcc/gradguard-bench"))
     parser.add_argument("--json", help="file for everything measured")
-    arguments = parser.parse_args()
+    return parser.parse_args()
 
-    # Debian's PyTorch takes one thread and tells OpenMP so, which is ours too: both get all processors.
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+
+def make_contenders(arguments, shapes):
+    """Ours, PyTorch and, if it works, PyTorch compiled; and why one was left out, by name."""
     dtype, code = DTYPES[arguments.dtype]
-    shapes = shapes_of(arguments.shapes, arguments.program)
+
     def fresh():
         return Tensors(shapes, dtype, arguments.device, arguments.seed)
 
-    library = gg.load(arguments.library)
-    ours_tensors = fresh()
-    ours = Ours(library, ours_tensors, arguments.device, code)
-    eager = PyTorch(fresh(), arguments.device)
-    contenders = [ours, eager]
+    contenders = [Ours(gg.load(arguments.library), fresh(), arguments.device, code), PyTorch(fresh(), arguments.device)]
     notes = {}
     if not arguments.no_compile and hasattr(torch, "compile"):
         compiled = Compiled(fresh(), arguments.device)
@@ -277,31 +274,46 @@ def main():
             compiled.step()
             compiled.restart(fresh())
             contenders.append(compiled)
-        except Exception as error:  # no compiler, or a graph too large: it is left out, and the file says so
+        except Exception as error:  # no compiler, or a graph too large
             notes["torch.compile"] = f"{type(error).__name__}: {str(error)[:200]}"
+    return contenders, notes
+
+
+def report_times(times, floor):
+    """Prints them and returns the rows of the file."""
+    rows = []
+    own = statistics.median(next(iter(times.values())))
+    for name, samples in times.items():
+        median = statistics.median(samples)
+        rows.append({"name": name, "median_ms": median, "min_ms": min(samples), "max_ms": max(samples),
+                     "ratio": median / floor, "samples_ms": samples})
+        print(f"{name:14} {median:10.4f} ms ({min(samples):.4f} to {max(samples):.4f}), ratio to floor "
+              f"{median / floor:8.3f}, {median / own:7.2f} x ours")
+    return rows
+
+
+def main():
+    arguments = parse_arguments()
+    # Debian's PyTorch takes one thread and tells OpenMP so, which is ours too: both get all processors.
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    shapes = shapes_of(arguments.shapes, arguments.program)
+    contenders, notes = make_contenders(arguments, shapes)
+    ours, eager = contenders[:2]
     before = copy_rates(arguments.device)
     times = measure(contenders, arguments.samples, arguments.warmup)
     after = copy_rates(arguments.device)
     rate = max(statistics.median(before[name] + after[name]) for name in before)
-    differences = {c.name: largest_difference(ours_tensors.parameters, c.parameters) for c in contenders[1:]}
-    difference = max(differences.values())
+    parameters = ours.tensors.parameters
+    differences = {c.name: largest_difference(parameters, c.parameters) for c in contenders[1:]}
 
-    elements = sum(p.numel() for p in ours_tensors.parameters)
-    size = ours_tensors.gradients[0].element_size()
-    floor = elements * (2 * size + 24) / rate * 1e3
+    elements = sum(p.numel() for p in parameters)
+    floor = elements * (2 * ours.tensors.gradients[0].element_size() + 24) / rate * 1e3
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else ours.context.device().name.decode()
     print(f"{arguments.shapes}, {len(shapes)} tensors, {elements} elements, {arguments.dtype} gradients, {name}, "
           f"PyTorch {torch.__version__} ({eager.kind}, {torch.get_num_threads()} threads), seed {arguments.seed}")
     print(f"copy {rate / 1e9:.1f} GB/s, floor {floor:.4f} ms")
-    rows = []
-    own = statistics.median(times[ours.name])
-    for contender in contenders:
-        samples = times[contender.name]
-        median = statistics.median(samples)
-        rows.append({"name": contender.name, "median_ms": median, "min_ms": min(samples), "max_ms": max(samples),
-                     "ratio": median / floor, "samples_ms": samples})
-        print(f"{contender.name:14} {median:10.4f} ms ({min(samples):.4f} to {max(samples):.4f}), ratio to floor "
-              f"{median / floor:8.3f}, {median / own:7.2f} x ours")
+    rows = report_times(times, floor)
+    difference = max(differences.values())
     for peer, value in differences.items():
         print(f"largest difference of a parameter to {peer} after {arguments.samples + arguments.warmup} steps: "
               f"{value:.2e} of the largest parameter")
@@ -311,11 +323,12 @@ def main():
         document = {
             "program": "compare_pytorch.py", "shapes": arguments.shapes, "tensors": len(shapes), "elements": elements,
             "dtype": arguments.dtype, "device": arguments.device, "name": name, "torch": torch.__version__,
-            "optimizer": eager.kind, "build": library.gg_build_description().decode(), "kernel": ours.context.kernel(),
+            "optimizer": eager.kind, "build": ours.library.gg_build_description().decode(), "kernel": ours.context.kernel(),
             "driver": ours.context.device().driver.decode(), "revision": gg.revision(),
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "threads": torch.get_num_threads(),
             "seed": arguments.seed, "samples": arguments.samples, "warmup": arguments.warmup,
-            "copy_gb_per_s": rate / 1e9, "floor_ms": floor, "largest_difference": difference, "differences": differences, "notes": notes, "rows": rows,
+            "copy_gb_per_s": rate / 1e9, "floor_ms": floor, "largest_difference": difference, "differences": differences,
+            "notes": notes, "rows": rows,
         }
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
