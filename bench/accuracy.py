@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import torch  # noqa: E402
 
 import gradguard_ctypes as gg  # noqa: E402
+from arguments import at_least, output_file  # noqa: E402
 
 BLOCK = 1 << 20
 
@@ -84,10 +85,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", help="a cpu device: the data are wrapped where they are")
     parser.add_argument("--torch-device", default="cpu", help="where PyTorch measures: cpu or cuda")
-    parser.add_argument("--largest", type=int, default=10**9)
+    parser.add_argument("--largest", type=at_least(1), default=10**9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--library")
-    parser.add_argument("--json", required=True)
+    parser.add_argument("--json", type=output_file, required=True)
     arguments = parser.parse_args()
     context = gg.Context(gg.load(arguments.library), arguments.device)
     generator = torch.Generator().manual_seed(arguments.seed)

@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import torch  # noqa: E402
 
 import gradguard_ctypes as gg  # noqa: E402
+from arguments import at_least, output_file  # noqa: E402
 
 SCALE, MAX_NORM = 1024.0, 1.0
 DTYPES = {"f32": (torch.float32, gg.F32), "f16": (torch.float16, gg.F16), "bf16": (torch.bfloat16, gg.BF16)}
@@ -33,7 +34,7 @@ DTYPES = {"f32": (torch.float32, gg.F32), "f16": (torch.float16, gg.F16), "bf16"
 
 def shapes_of(name, program):
     """The one list of shapes is the C benchmark's."""
-    if re.fullmatch(r"\d+x\d+", name):
+    if re.fullmatch(r"0*[1-9]\d*x0*[1-9]\d*", name):
         tensors, elements = (int(part) for part in name.split("x"))
         return [[elements]] * tensors
     listed = json.loads(subprocess.run([program, "--list-shapes"], capture_output=True, text=True, check=True).stdout)
@@ -249,13 +250,13 @@ def parse_arguments():
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--shapes", default="16x4000000")
     parser.add_argument("--dtype", choices=sorted(DTYPES), default="f32")
-    parser.add_argument("--samples", type=int, default=10)
-    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--samples", type=at_least(1), default=10)
+    parser.add_argument("--warmup", type=at_least(0), default=3)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument("--library", help="path of libgradguard.so")
     parser.add_argument("--program", default=os.path.join(gg.ROOT, "build/release-gcc/gradguard-bench"))
-    parser.add_argument("--json", help="file for everything measured")
+    parser.add_argument("--json", type=output_file, help="file for everything measured")
     return parser.parse_args()
 
 

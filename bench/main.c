@@ -1,9 +1,12 @@
 /* gradguard-bench: every backend and path side by side, each against a copy on its own device. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bench/lane.h"
+#include "tools/gradguard/streams.h"
 
 /* How far the run is, as a bar on a terminal. */
 typedef struct gg_bench_progress {
@@ -65,6 +68,13 @@ static bool measure(gg_bench_run* run, gg_lane* lanes, size_t count, gg_problem*
   return good;
 }
 
+/* Whether everything printed has reached standard output. */
+static bool printed(void) {
+  if (fflush(stdout) == 0 && ferror(stdout) == 0) return true;
+  fprintf(stderr, "gradguard-bench: standard output could not be written: %s\n", strerror(errno));
+  return false;
+}
+
 static bool run_all(gg_bench_run* run, gg_problem* problem) {
   const gg_bench_options* options = run->options;
   size_t paths = 0, open = 0;
@@ -87,6 +97,7 @@ static bool run_all(gg_bench_run* run, gg_problem* problem) {
 }
 
 int main(int argc, char** argv) {
+  gg_streams_occupy();
   gg_bench_options options;
   int status = gg_bench_parse(argc, argv, &options);
   if (status < 0) {
@@ -102,5 +113,5 @@ int main(int argc, char** argv) {
     status = !good ? (int)problem.exit_code : run.same ? GG_EXIT_OK : GG_EXIT_FAILURE;
   }
   gg_bench_free_shapes(&options.shapes);
-  return status;
+  return status != GG_EXIT_OK || printed() ? status : GG_EXIT_FAILURE;
 }

@@ -22,6 +22,7 @@ import argparse
 import contextlib
 import fcntl
 import json
+import math
 import os
 import signal
 import sys
@@ -69,8 +70,8 @@ def parse_arguments():
     add("--dry-run", action="store_true", help="print the commands as JSON and do nothing")
     add("--offline", action="store_true", help="build nothing: use what is there")
     arguments = parser.parse_args()
-    if not arguments.timeout > 0:
-        parser.error("--timeout must be above 0")
+    if not 0 < arguments.timeout < math.inf:  # results.json holds it, and JSON has no infinity
+        parser.error("--timeout must be above 0 and finite")
     return arguments
 
 
@@ -151,9 +152,10 @@ def final_sentence(suite, kept):
 
 
 def interrupted(number, frame):
-    # A second signal would only cut short what the first has begun.
+    # A second signal would only cut short what the first has begun. It may be here already, and Python complains of one
+    # that has arrived and is then ignored: hence a handler that does nothing.
     for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(name, signal.SIG_IGN)
+        signal.signal(name, lambda *_: None)
     raise KeyboardInterrupt
 
 

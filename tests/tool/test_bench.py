@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -142,6 +143,27 @@ def test_a_file_that_cannot_be_written_is_known_before_anything_is_measured(tmp_
     assert done.returncode == 1 and done.stdout == "" and "cannot be written" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--list-shapes"], ["--device", "cpu", "--shapes", "1x100", "--quick"]])
+def test_results_that_cannot_be_printed_are_an_error(words):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "standard output" in done.stderr
+
+
 def test_the_tool_runs_it_with_the_same_arguments():
     done = subprocess.run([harness.TOOL, "bench", "--list-shapes"], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout == run("--list-shapes").stdout
+
+
+@pytest.mark.parametrize("words", [
+    "compare_pytorch.py --samples 0", "compare_pytorch.py --samples -1", "compare_pytorch.py --warmup -1",
+    "compare_pytorch.py --json no/such/folder.json", "compare_pytorch.py --shapes 0x5", "compare_pytorch.py --shapes 5x0",
+    "accuracy.py --json no/such/folder.json", "accuracy.py --json /dev/null --largest 0"])
+def test_the_python_benchmarks_refuse_bad_arguments_before_they_measure(words):
+    pytest.importorskip("torch")
+    if "compare" in words:
+        words += f" --device cpu --program {PROGRAM}"
+    program, *rest = words.split()
+    done = subprocess.run([sys.executable, os.path.join(harness.ROOT, "bench", program), *rest], capture_output=True,
+                          text=True, timeout=300, check=False)
+    assert done.returncode and done.stdout == "" and done.stderr and "Traceback" not in done.stderr, done

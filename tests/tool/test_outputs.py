@@ -17,6 +17,7 @@ FAILING_CALLS = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 static int fails(const char* name) {
@@ -26,6 +27,10 @@ static int fails(const char* name) {
   return wanted && which && strcmp(wanted, name) == 0 && ++calls == atoi(which);
 }
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+  if (fails("pthread_create")) return EAGAIN;
+  return NEXT(pthread_create)(thread, attributes, start, argument);
+}
 int rename(const char* from, const char* to) {
   if (fails("rename")) { errno = EIO; return -1; }
   return NEXT(rename)(from, to);
@@ -35,6 +40,7 @@ int link(const char* from, const char* to) {
   return NEXT(link)(from, to);
 }
 int fsync(int descriptor) {
+  if (getenv("TALKATIVE")) (void)!write(STDERR_FILENO, "a driver's message\n", 19); /* while the outputs are open */
   if (fails("fsync")) { errno = ENOSPC; return -1; }
   return NEXT(fsync)(descriptor);
 }
@@ -81,6 +87,18 @@ def test_a_failing_call_leaves_everything_as_it_was(folder, failing_calls, old, 
     assert snapshot(folder) == before
 
 
+def test_a_machine_without_room_for_a_thread_leaves_nothing_behind(folder, failing_calls):
+    """libgomp ends the program there, in the middle of the step."""
+    if b"libgomp" not in subprocess.run(["ldd", harness.TOOL], capture_output=True, check=False).stdout:
+        pytest.skip("the tool is built with another OpenMP library")
+    many = np.ones(200_000, np.float32)
+    folder.write({"a": many}, {"a": many})
+    before = snapshot(folder)
+    outcome = folder.step(environment=failing(failing_calls, "pthread_create", 1))
+    assert outcome.code == 1 and "hread" in outcome.err, outcome
+    assert snapshot(folder) == before
+
+
 def test_a_file_system_without_hard_links(folder, failing_calls):
     folder.out_params.write_text("old parameters")
     outcome = folder.step(environment=failing(failing_calls, "link", 1))
@@ -118,6 +136,32 @@ def test_a_closed_pipe_is_an_error_too(folder):
     outcome = folder.step(stdout=writer)
     os.close(writer)
     assert outcome.code == 1 and snapshot(folder) == before, outcome
+
+
+@pytest.mark.parametrize("closed", [(2,), (0, 2)])
+def test_what_is_printed_on_a_closed_stream_is_in_no_file(folder, failing_calls, closed):
+    assert folder.step().code == 0
+    fine = folder.out_params.read_bytes(), folder.out_state.read_bytes()
+    environment = {**failing(failing_calls, "none", 0), "TALKATIVE": "1"}
+    assert folder.step(environment=environment, preexec_fn=lambda: [os.close(stream) for stream in closed]).code == 0
+    assert (folder.out_params.read_bytes(), folder.out_state.read_bytes()) == fine
+
+
+def test_a_closed_standard_output_is_an_error(folder):
+    before = snapshot(folder)
+    outcome = folder.step(preexec_fn=lambda: os.close(1))
+    assert outcome.code == 1 and "stdout" in outcome.err and snapshot(folder) == before, outcome
+
+
+@pytest.mark.parametrize("option", ["--out-params", "--out-state"])
+def test_an_output_that_the_report_goes_to_is_refused(folder, option):
+    """Renaming over it would leave the report in a file that has no name."""
+    report = folder.path / "report"
+    with open(report, "w", encoding="utf-8") as file:
+        for path in (report, "/dev/stdout"):
+            outcome = folder.step(option, path, stdout=file)
+            assert outcome.code == 2 and "standard output" in outcome.err, outcome
+    assert report.read_bytes() == b"" and not folder.out_params.exists() and not folder.out_state.exists()
 
 
 def test_an_interrupt_removes_unfinished_files(tmp_path):

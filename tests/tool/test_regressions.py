@@ -169,7 +169,8 @@ def test_a_time_out_is_counted_apart(tmp_path):
 
 def test_wrong_usage_is_a_failure_and_not_blocked(tmp_path):
     for words in ("", "--suite everything", "--suite bench --elements 0", "--suite bench --elements many",
-                  "--suite bench --dtype f64", "--suite host --timeout nan", "--suite host --unknown"):
+                  "--suite bench --dtype f64", "--suite host --timeout nan", "--suite reference --timeout inf",
+                  "--suite host --unknown"):
         assert run(*words.split()).returncode == 1, words
     (tmp_path / "something").write_text("here")
     assert run("--suite", "reference", "--log-dir", str(tmp_path)).returncode == 1
@@ -191,6 +192,18 @@ def test_an_interrupted_run_leaves_a_valid_file(tmp_path, number):
         assert document["state"] == "running"
     else:
         assert document["state"] == "interrupted" and process.returncode == 1 and document["exit_status"] == 1
+
+
+def test_two_signals_at_once_end_it_like_one(tmp_path):
+    path = tmp_path / "logs/results.json"
+    process = subprocess.Popen([sys.executable, RUNNER, "--suite", "host", "--offline", "--build",
+                                os.path.dirname(harness.TOOL), "--log-dir", str(tmp_path / "logs")],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: path.exists() and json.loads(path.read_text())["running"])
+    for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
+        process.send_signal(number)
+    assert process.communicate()[1] == "" and process.returncode == 1
+    assert json.loads(path.read_text())["state"] == "interrupted"
 
 
 # ---- Plans -----------------------------------------------------------------------------------------------------------

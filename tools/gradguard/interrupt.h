@@ -1,4 +1,4 @@
-/* Removes unfinished files when a signal ends the program. */
+/* Removes unfinished files when a signal, or a library that calls exit, ends the program. */
 #ifndef GG_TOOL_INTERRUPT_H
 #define GG_TOOL_INTERRUPT_H
 

@@ -5,6 +5,7 @@
 
 #include "tools/gradguard/command.h"
 #include "tools/gradguard/report.h"
+#include "tools/gradguard/streams.h"
 
 static const char help[] =
     "usage: gradguard COMMAND [OPTIONS]\n"
@@ -55,6 +56,7 @@ static int print_version(void) {
 }
 
 int main(int argc, char** argv) {
+  gg_streams_occupy();
   /* A closed pipe and a file size limit are errors to report and clean up after, not to die of. */
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);

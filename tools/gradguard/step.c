@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/gradguard/checkpoint.h"
 #include "tools/gradguard/command.h"
@@ -32,6 +33,13 @@ static bool same_file(const char* left, const char* right) {
   return left != NULL && stat(left, &a) == 0 && stat(right, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/* The report would go to the old file, which nobody can see any more. */
+static bool is_standard_output(const char* path) {
+  struct stat a, b;
+  return stat(path, &a) == 0 && fstat(STDOUT_FILENO, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
+         S_ISREG(a.st_mode);
+}
+
 /* An output may replace the input of its own kind, never another. */
 static bool check_paths(const gg_step_arguments* arguments, gg_problem* problem) {
   const struct {
@@ -43,6 +51,11 @@ static bool check_paths(const gg_step_arguments* arguments, gg_problem* problem)
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; ++i) {
     if (!same_file(pairs[i].input, pairs[i].output)) continue;
     return gg_refuse(problem, GG_EXIT_INPUT, "%s: named by both %s", pairs[i].output, pairs[i].names);
+  }
+  const char* const outputs[] = {arguments->out_parameters, arguments->out_state};
+  for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; ++i) {
+    if (!is_standard_output(outputs[i])) continue;
+    return gg_refuse(problem, GG_EXIT_INPUT, "%s: standard output, where the report goes, is the same file", outputs[i]);
   }
   return true;
 }
