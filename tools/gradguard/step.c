@@ -55,7 +55,8 @@ static bool check_paths(const gg_step_arguments* arguments, gg_problem* problem)
   const char* const outputs[] = {arguments->out_parameters, arguments->out_state};
   for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; ++i) {
     if (!is_standard_output(outputs[i])) continue;
-    return gg_refuse(problem, GG_EXIT_INPUT, "%s: standard output, where the report goes, is the same file", outputs[i]);
+    return gg_refuse(problem, GG_EXIT_INPUT, "%s: standard output, where the report goes, is the same file",
+                     outputs[i]);
   }
   return true;
 }
