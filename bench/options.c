@@ -109,7 +109,11 @@ static int parse_word(const char* option, const char* text, const char* const* w
 static bool add_target(gg_bench_options* options, const char* device, const char* kernel, gg_problem* problem) {
   if (options->target_count == GG_BENCH_TARGETS)
     return gg_refuse(problem, GG_EXIT_INPUT, "at most %d devices and routes can be measured at once", GG_BENCH_TARGETS);
-  gg_bench_target* target = &options->targets[options->target_count++];
+  gg_bench_target* target = &options->targets[options->target_count];
+  if (strlen(device) >= sizeof target->device || strlen(kernel) >= sizeof target->kernel)
+    return gg_refuse(problem, GG_EXIT_INPUT, "the name of a device has at most %zu characters, that of a route %zu",
+                     sizeof target->device - 1, sizeof target->kernel - 1);
+  options->target_count++;
   snprintf(target->device, sizeof target->device, "%s", device);
   snprintf(target->kernel, sizeof target->kernel, "%s", kernel);
   return true;

@@ -108,11 +108,22 @@ def say(record, before):
           flush=True)
 
 
+def said(words, status):
+    """Prints the last words; the exit status, which is a failure if nobody can have read them."""
+    try:
+        print(words, flush=True)
+    except OSError as error:
+        print(f"standard output: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again at its end, and exits with 120
+        return results.EXIT_FAILED
+    return status
+
+
 def print_plan(arguments, chosen, folder):
     made = suites.Suites(arguments, folder)
     products = made.products() if suites.NEED_PRODUCTS & set(chosen) else []
     plan = [command.plan() for command in products + [command for suite in chosen for command in made.commands(suite)]]
-    print(json.dumps({"log_dir": folder, "commands": plan}, indent=1))
+    return said(json.dumps({"log_dir": folder, "commands": plan}, indent=1), results.EXIT_PASSED)
 
 
 def run_all(arguments, chosen, folder, kept):
@@ -125,8 +136,9 @@ def run_all(arguments, chosen, folder, kept):
         number += 1
         kept.begin(command)
         record = results.run_command(command, number, folder, arguments.timeout)
-        say(record, kept.last())
+        before = kept.last()
         kept.add(record)
+        say(record, before)
         return record["status"] == "passed"
 
     modules = suites.PYTHON_MODULES if "oracle" in chosen else ()
@@ -164,8 +176,7 @@ def main():
     chosen = suites.SUITES if arguments.suite == "all" else [arguments.suite]
     folder = fresh_folder(arguments)
     if arguments.dry_run:
-        print_plan(arguments, chosen, folder)
-        return results.EXIT_PASSED
+        return print_plan(arguments, chosen, folder)
     try:
         os.makedirs(folder, exist_ok=True)
         if os.listdir(folder):
@@ -183,12 +194,15 @@ def main():
         with building_alone(not arguments.offline and bool(builds & set(chosen))):
             run_all(arguments, chosen, folder, kept)
         kept.finish("finished")
+        sentence = final_sentence(arguments.suite, kept)
     except KeyboardInterrupt:
         kept.finish("interrupted")
-        print(f"{arguments.suite} interrupted; see {kept.path}")
-        return results.EXIT_FAILED
-    print(final_sentence(arguments.suite, kept))
-    return kept.exit_status()
+        sentence = f"{arguments.suite} interrupted; see {kept.path}"
+    except OSError as error:  # nobody reads standard output any more, the disk is full, the log folder is gone
+        with contextlib.suppress(OSError):
+            kept.finish("interrupted")
+        sentence = f"{arguments.suite} interrupted: {error}; see {kept.path}"
+    return said(sentence, kept.data["exit_status"])
 
 
 if __name__ == "__main__":

@@ -131,7 +131,8 @@ def test_bad_arguments_are_refused():
     for words in (["--shapes", "many"], ["--shapes", "0x5"], ["--dtype", "f64"], ["--path", "best"], ["--samples", "0"],
                   ["--kernel", "avx2"], ["--seed", "-1"], ["--max-norm", "-1"],
                   ["--dtype", "f16", "--grad-scale", "1e9"], ["--dtype", "f16", "--grad-scale", "1e-9"],
-                  ["--grad-scale", "0"], ["--grad-scale", "nan"], ["--mode", "sideways"], ["extra"], ["--no-such-option"]):
+                  ["--grad-scale", "0"], ["--grad-scale", "nan"], ["--mode", "sideways"], ["extra"], ["--no-such-option"],
+                  ["--device", "cpu:" + "x" * 80], ["--device", "cpu", "--kernel", "portable" + " " * 20]):
         done = run(*words)
         assert done.returncode == 2 and done.stderr, words
     assert run("--device", "cuda:97", "--shapes", "1x1").returncode == 5

@@ -259,6 +259,12 @@ def test_places_where_no_file_can_be_are_refused(folder, path):
     assert folder.names() == before and os.path.exists("/dev/null") and not os.path.isfile("/dev/null")
 
 
+@pytest.mark.parametrize("option", ["--params", "--grads", "--state", "--out-params", "--out-state"])
+def test_a_path_that_is_too_long_is_refused_with_the_reason(folder, option):
+    outcome = folder.step(option, "x" * 3000)
+    assert outcome.code == 2 and "File name too long" in outcome.err, outcome
+
+
 def test_missing_inputs_change_nothing(folder):
     folder.out_params.write_text("old")
     before = snapshot(folder)

@@ -206,6 +206,30 @@ def test_two_signals_at_once_end_it_like_one(tmp_path):
     assert json.loads(path.read_text())["state"] == "interrupted"
 
 
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+@pytest.mark.parametrize("kind", ["full", "closed"])
+def test_a_run_that_cannot_say_what_came_of_it_has_failed(tmp_path, kind, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    output = os.open("/dev/full", os.O_WRONLY) if kind == "full" else writer
+    done = subprocess.run([sys.executable, RUNNER, "--suite", "reference", "--log-dir", str(tmp_path / "logs"), *words],
+                          stdout=output, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("standard output: "), done
+    if not words:
+        document = json.loads((tmp_path / "logs/results.json").read_text())
+        assert document["state"] == "interrupted" and document["commands"][0]["status"] == "passed"
+
+
+def test_a_log_folder_that_vanishes_ends_the_run_without_a_traceback(tmp_path):
+    process = subprocess.Popen([sys.executable, RUNNER, "--suite", "host", "--offline", "--build",
+                                os.path.dirname(harness.TOOL), "--log-dir", str(tmp_path / "logs")],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: (tmp_path / "logs/results.json").exists())
+    os.rename(tmp_path / "logs", tmp_path / "elsewhere")
+    said, complained = process.communicate(timeout=120)
+    assert process.returncode == 1 and "interrupted" in said and complained == "", (said, complained)
+
+
 # ---- Plans -----------------------------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,10 @@ static bool refuse_path(gg_problem* problem, gg_exit exit_code, const gg_output*
 }
 
 /* A place that does not exist is a wrong argument; a place that cannot be written is not. */
-static gg_exit exit_for(int error) { return error == ENOENT || error == ENOTDIR ? GG_EXIT_INPUT : GG_EXIT_FAILURE; }
+static gg_exit exit_for(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG || error == ELOOP ? GG_EXIT_INPUT
+                                                                                        : GG_EXIT_FAILURE;
+}
 
 /* The directory of `path`, or `path` with its last part replaced: "DIR/name". NULL if memory ran out. */
 static char* beside(const char* path, const char* name) {
@@ -51,6 +54,7 @@ static bool resolve(gg_output* output, gg_problem* problem) {
   const size_t length = strlen(output->asked);
   if (length == 0) return refuse_path(problem, GG_EXIT_INPUT, output, "an output file needs a name");
   output->existed = stat(output->asked, &status) == 0;
+  const int reason = errno;
   if (output->existed) {
     /* Renaming over a device or a pipe would destroy it. */
     if (!S_ISREG(status.st_mode)) {
@@ -61,6 +65,8 @@ static bool resolve(gg_output* output, gg_problem* problem) {
     return refuse_path(problem, GG_EXIT_INPUT, output, "is a symbolic link to a file that does not exist");
   } else if (output->asked[length - 1] == '/') {
     return refuse_path(problem, GG_EXIT_INPUT, output, "names a directory, not a file");
+  } else if (reason != ENOENT) { /* it could never be renamed to, which would show only after everything is written */
+    return refuse_path(problem, exit_for(reason), output, strerror(reason));
   } else {
     output->path = resolve_new(output->asked);
   }

@@ -18,7 +18,7 @@ typedef enum gg_exit {
 
 typedef struct gg_problem {
   gg_exit exit_code;
-  char text[2048];
+  char text[16384]; /* room for three paths: what is wrong comes after them */
 } gg_problem;
 
 /* Fills `problem`. Always false, so that a check can end in `return gg_refuse(...)`. */
