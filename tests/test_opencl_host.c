@@ -388,21 +388,23 @@ Test(opencl_host, without_shared_virtual_memory_there_is_the_route_arena_opencl,
   }
 }
 
-/* The kernels look for their tensors in another way on a GPU. What claims to be one gets that form; PoCL 5 does not
- * compile it. */
+/* The kernels look for their tensors in another way on a GPU. What claims to be one gets that form; newer versions of
+ * PoCL abort the process when they compile it. */
 Test(opencl_host, the_search_of_a_gpu_finds_the_tensors_too_opencl, .timeout = 60) {
   enum { TENSORS = 700 };
   static gg_trial_spec specs[TENSORS];
   const gg_cl_bits type = GG_CL_DEVICE_TYPE_GPU;
   start();
   if (!best.exact) cr_skip("%s is not exact: %s", best.id, best.reason);
+  unsigned pocl = 0;
+  if (sscanf(best.driver, "Portable Computing Language %u", &pocl) == 1 && pocl > 3)
+    cr_skip("%s cannot compile that form", best.driver);
   gg_watched_opencl_claim(GG_CL_DEVICE_TYPE, &type, sizeof type);
   gg_open_request request = {.id = best.id};
   gg_device* device = NULL;
   gg_context* context = NULL;
   gg_error error = GG_ERROR_INIT;
   gg_status status = gg_opencl_open_with(&api, &request, &device, &error);
-  if (status == GG_ERROR_BUILD) cr_skip("%s", error.message);
   GG_CHECK(status == GG_OK && device->info.kind == GG_DEVICE_GPU);
   GG_CHECK(gg_context_make(device, NULL, &context, &error) == GG_OK);
   gg_random random = gg_random_stream(8);
