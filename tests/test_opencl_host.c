@@ -1,5 +1,5 @@
-/* The host side of the OpenCL backend on the driver of this machine, with every call of the driver failing once, and
- * with devices that claim to lack what the kernels need (tests/support/watched_opencl.h). */
+/* The host side of the OpenCL backend on the driver of this machine, with every call of the driver failing once
+ * (tests/support/watched_opencl.h). */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,6 @@ Test(opencl_host, this_build_has_no_opencl_backend, .timeout = 10) { cr_skip("bu
 #include "host/context.h"
 #include "tests/support/life.h"
 #include "tests/support/random.h"
-#include "tests/support/trial.h"
 #include "tests/support/watched_opencl.h"
 
 static gg_opencl_api api;
@@ -25,9 +24,7 @@ static gg_device_info best; /* the device under test */
 static unsigned platform_index, device_index;
 
 static void start(void) {
-  api = gg_watched_opencl();
-  gg_opencl_probe_with(&api, &best, 1);
-  if (!best.available) cr_skip("%s", best.reason);
+  api = gg_watched_opencl(&best);
   GG_CHECK(sscanf(best.id, "opencl:%u.%u", &platform_index, &device_index) == 2);
 }
 
@@ -272,196 +269,81 @@ Test(opencl_host, any_call_may_fail_while_memory_of_the_caller_is_wrapped_opencl
   end_session(&s);
 }
 
-/* ---- What a device must have ---- */
+/* Two entries, each in a memory object of its own, so that an update takes two launches. */
+typedef struct pair {
+  gg_cl_mem memory[2];
+  gg_buffer* buffers[2];
+  gg_entry entries[2];
+  gg_group* group;
+} pair;
 
-static gg_device_info first_listed(void) {
-  static gg_device_info infos[16];
-  GG_CHECK(gg_opencl_probe_with(&api, infos, 16) > 0);
-  return infos[0];
-}
+#define PAIR_BYTES 4096
 
-static gg_status try_to_open(gg_error* error) {
-  gg_open_request request = {.id = best.id};
-  gg_device* device = NULL;
-  gg_status status = gg_opencl_open_with(&api, &request, &device, error);
-  if (device != NULL) gg_opencl_close(device);
-  if (*gg_watched_opencl_left()) gg_test_fail("left behind: %s", gg_watched_opencl_left());
-  return status;
-}
-
-/* Listed as unavailable with the reason, and refused with it. */
-static void check_refused(gg_cl_enum property, const void* value, size_t bytes, const char* reason) {
-  gg_error error = GG_ERROR_INIT;
-  gg_test_case("property 0x%x: %s", property, reason);
-  gg_watched_opencl_claim(property, value, bytes);
-  gg_device_info info = first_listed();
-  GG_CHECK(!info.available && info.kernels[0] == '\0');
-  gg_test_mentions(info.reason, reason);
-  GG_CHECK(try_to_open(&error) == GG_ERROR_UNSUPPORTED && error.status == GG_ERROR_UNSUPPORTED);
-  gg_test_mentions(error.message, reason);
-  gg_watched_opencl_claim(property, NULL, 0);
-}
-
-#define REFUSED(property, type, value, reason)                                \
-  do {                                                                        \
-    type claimed = value;                                                     \
-    check_refused(GG_CL_DEVICE_##property, &claimed, sizeof claimed, reason); \
-  } while (0)
-
-Test(opencl_host, a_device_that_cannot_run_the_kernels_is_refused_with_the_reason_opencl, .timeout = 60) {
-  start();
-  GG_CHECK(first_listed().available);
-  REFUSED(AVAILABLE, gg_cl_bool, 0, "not available");
-  REFUSED(COMPILER_AVAILABLE, gg_cl_bool, 0, "no compiler");
-  REFUSED(ENDIAN_LITTLE, gg_cl_bool, 0, "big-endian");
-  REFUSED(ADDRESS_BITS, gg_cl_uint, 32, "64 bits");
-  REFUSED(MAX_WORK_GROUP_SIZE, size_t, 255, "at most 255 work-items, 256 are needed");
-  REFUSED(LOCAL_MEM_SIZE, uint64_t, 2048, "2048 bytes of local memory");
-  const size_t items[3] = {128, 1024, 1024};
-  check_refused(GG_CL_DEVICE_MAX_WORK_ITEM_SIZES, items, sizeof items, "at most 128 work-items");
-  check_refused(GG_CL_DEVICE_PROFILE, "EMBEDDED_PROFILE", 17, "embedded profile");
-  check_refused(GG_CL_DEVICE_PROFILE, "", 1, "does not tell its profile");
-  check_refused(GG_CL_DEVICE_VERSION, "OpenCL 1.1 old", 15, "older than OpenCL 1.2");
-  check_refused(GG_CL_DEVICE_VERSION, "", 1, "does not tell its version");
-  GG_CHECK(first_listed().available);
-}
-
-Test(opencl_host, a_device_with_just_enough_is_not_refused_opencl, .timeout = 60) {
-  start();
-  const size_t group = 256, items[3] = {256, 1, 1};
-  const uint64_t local = 3072;
-  gg_watched_opencl_claim(GG_CL_DEVICE_MAX_WORK_GROUP_SIZE, &group, sizeof group);
-  gg_watched_opencl_claim(GG_CL_DEVICE_MAX_WORK_ITEM_SIZES, items, sizeof items);
-  gg_watched_opencl_claim(GG_CL_DEVICE_LOCAL_MEM_SIZE, &local, sizeof local);
-  gg_watched_opencl_claim(GG_CL_DEVICE_VERSION, "OpenCL 1.2 enough", 18);
-  gg_error error = GG_ERROR_INIT;
-  if (!first_listed().available) gg_test_fail("%s", first_listed().reason);
-  if (try_to_open(&error) != GG_OK) gg_test_fail("%s", error.message);
-}
-
-/* It runs, its results need not be the promised bits, and it says so; "auto" does not take it. */
-Test(opencl_host, a_device_without_exact_arithmetic_is_marked_opencl, .timeout = 60) {
-  static const struct {
-    gg_cl_bits bit;
-    const char* name;
-  } parts[] = {{GG_CL_FP_DENORM, "subnormal"},
-               {GG_CL_FP_INF_NAN, "Inf and NaN"},
-               {GG_CL_FP_ROUND_TO_NEAREST, "rounding to nearest"},
-               {GG_CL_FP_FMA, "fused multiply-add"},
-               {GG_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, "division"}};
-  start();
-  gg_cl_bits all = 0;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) all |= parts[i].bit;
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    gg_cl_bits claimed = all & ~parts[i].bit;
-    gg_test_case("without %s", parts[i].name);
-    gg_watched_opencl_claim(GG_CL_DEVICE_SINGLE_FP_CONFIG, &claimed, sizeof claimed);
-    gg_device_info info = first_listed();
-    GG_CHECK(info.available && !info.exact);
-    gg_test_mentions(info.reason, parts[i].name);
-    gg_error error = GG_ERROR_INIT;
-    if (try_to_open(&error) != GG_OK) gg_test_fail("%s", error.message);
+static void make_pair(session* s, pair* p, const uint8_t* values) {
+  const int64_t length = 200;
+  gg_cl_context context = NULL;
+  gg_cl_int failed = 0;
+  gg_group_options options = GG_GROUP_OPTIONS_INIT;
+  options.mode = GG_IN_PLACE;
+  GG_CHECK(gg_unwatched_opencl()->clGetCommandQueueInfo(gg_opencl_queue(s->context), GG_CL_QUEUE_CONTEXT,
+                                                        sizeof context, &context, NULL) == GG_CL_SUCCESS);
+  for (int i = 0; i < 2; i++) {
+    p->memory[i] = gg_unwatched_opencl()->clCreateBuffer(context, GG_CL_MEM_READ_WRITE, PAIR_BYTES, NULL, &failed);
+    GG_CHECK(p->memory[i] != NULL && failed == GG_CL_SUCCESS);
+    GG_OK_OR_FAIL(s->context, gg_opencl_buffer_wrap_mem(s->context, p->memory[i], PAIR_BYTES, &p->buffers[i]));
+    GG_OK_OR_FAIL(s->context, gg_buffer_upload(p->buffers[i], 0, values, PAIR_BYTES));
+    p->entries[i] = (gg_entry)GG_ENTRY_INIT;
+    for (int role = GG_PARAMETER; role <= GG_EXP_AVG_SQ; role++)
+      p->entries[i].tensors[role] = gg_tensor_contiguous(p->buffers[i], (uint64_t)(1024 * role), GG_F32, 1, &length);
   }
-  gg_watched_opencl_claim(GG_CL_DEVICE_SINGLE_FP_CONFIG, &all, sizeof all);
-  GG_CHECK(first_listed().exact && first_listed().reason[0] == '\0');
+  GG_OK_OR_FAIL(s->context, gg_group_create(s->context, p->entries, 2, &options, &p->group));
 }
 
-Test(opencl_host, without_shared_virtual_memory_there_is_the_route_arena_opencl, .timeout = 60) {
-  start();
-  const gg_opencl_api whole = api;
-  const gg_cl_bits none = 0;
-  for (int lacking = 0; lacking < 2; lacking++) { /* the device, the loader */
-    api = whole;
-    if (lacking == 0) gg_watched_opencl_claim(GG_CL_DEVICE_SVM_CAPABILITIES, &none, sizeof none);
-    if (lacking == 1) gg_watched_opencl_claim(GG_CL_DEVICE_SVM_CAPABILITIES, NULL, 0);
-    if (lacking == 1) api.svm = false;
-    GG_CHECK(strcmp(first_listed().kernels, "arena") == 0);
-    gg_open_request request = {.id = best.id, .kernel = "svm"};
-    gg_device* device = NULL;
-    gg_error error = GG_ERROR_INIT;
-    GG_CHECK(gg_opencl_open_with(&api, &request, &device, &error) == GG_ERROR_UNSUPPORTED && device == NULL);
-    gg_test_mentions(error.message, "use arena");
-    request.kernel = NULL;
-    if (gg_opencl_open_with(&api, &request, &device, &error) != GG_OK) gg_test_fail("%s", error.message);
-    GG_CHECK(strcmp(device->kernel, "arena") == 0);
-    gg_opencl_close(device);
+static void release_pair(pair* p) {
+  gg_group_destroy(&p->group);
+  for (int i = 0; i < 2; i++) {
+    gg_buffer_destroy(&p->buffers[i]);
+    GG_CHECK(gg_unwatched_opencl()->clReleaseMemObject(p->memory[i]) == GG_CL_SUCCESS);
   }
 }
 
-/* The kernels look for their tensors in another way on a GPU. What claims to be one gets that form; newer versions of
- * PoCL abort the process when they compile it. */
-Test(opencl_host, the_search_of_a_gpu_finds_the_tensors_too_opencl, .timeout = 60) {
-  enum { TENSORS = 700 };
-  static gg_trial_spec specs[TENSORS];
-  const gg_cl_bits type = GG_CL_DEVICE_TYPE_GPU;
-  start();
-  if (!best.exact) cr_skip("%s is not exact: %s", best.id, best.reason);
-  unsigned pocl = 0;
-  if (sscanf(best.driver, "Portable Computing Language %u", &pocl) == 1 && pocl > 3)
-    cr_skip("%s cannot compile that form", best.driver);
-  gg_watched_opencl_claim(GG_CL_DEVICE_TYPE, &type, sizeof type);
-  gg_open_request request = {.id = best.id};
-  gg_device* device = NULL;
-  gg_context* context = NULL;
+/* A step that failed has changed nothing, or nothing can be done with the context any more. */
+Test(opencl_host, an_update_that_stops_between_its_launches_is_not_tried_again_opencl, .timeout = 240) {
+  static uint8_t values[PAIR_BYTES], found[PAIR_BYTES];
+  memset(values, 0x3c, sizeof values);
+  session s = {.on = {"arena", false, false}};
   gg_error error = GG_ERROR_INIT;
-  gg_status status = gg_opencl_open_with(&api, &request, &device, &error);
-  GG_CHECK(status == GG_OK && device->info.kind == GG_DEVICE_GPU);
-  GG_CHECK(gg_context_make(device, NULL, &context, &error) == GG_OK);
-  gg_random random = gg_random_stream(8);
-  for (int mixed = 0; mixed < 2; mixed++) {
-    for (int i = 0; i < TENSORS; i++)
-      specs[i] = (gg_trial_spec){.elements = mixed ? gg_random_below(&random, i % 50 ? 600 : 9000) : 1000};
-    gg_test_case("%s sizes", mixed ? "mixed" : "the same");
-    gg_trial* trial = gg_trial_create(specs, TENSORS, GG_IN_PLACE, false);
-    gg_trial_fill(trial, &random, GG_ORDINARY);
-    gg_trial_open(trial, context);
-    gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
-    gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
-    gg_trial_step(trial, &adamw, &guard);
-    gg_trial_check(trial);
-    gg_trial_destroy(&trial);
-  }
-  gg_context_destroy(&context);
-}
-
-/* ---- Lists ---- */
-
-static void check_nothing_listed(gg_status want, const char* cure) {
-  gg_error error = GG_ERROR_INIT;
-  gg_device_info info = first_listed();
-  GG_CHECK(!info.available && strcmp(info.id, "opencl") == 0);
-  gg_test_mentions(info.reason, cure);
-  GG_CHECK(try_to_open(&error) == want);
-  gg_test_mentions(error.message, cure);
-}
-
-Test(opencl_host, no_platform_and_no_device_are_told_apart_opencl, .timeout = 30) {
+  unsigned lost = 0, kept = 0;
   start();
-  gg_watched_opencl_limit(0, 0);
-  check_nothing_listed(GG_ERROR_NO_DRIVER, "install an OpenCL driver");
-  gg_watched_opencl_limit(UINT32_MAX, 0);
-  check_nothing_listed(GG_ERROR_NO_DEVICE, "device files");
-}
-
-/* A device that does not answer is listed with the reason; a platform that does not, not at all. */
-Test(opencl_host, any_call_may_fail_while_devices_are_listed_opencl, .timeout = 30) {
-  static gg_device_info infos[16];
-  start();
-  size_t usual = gg_opencl_probe_with(&api, infos, 16);
-  for (unsigned nth = 1;; nth++) {
-    gg_watched_opencl_fail(nth, GG_CL_INVALID_VALUE);
-    size_t count = gg_opencl_probe_with(&api, infos, 16), unavailable = 0;
-    const char* struck = gg_watched_opencl_struck();
-    gg_test_case("listing devices, call %u (%s) fails", nth, struck ? struck : "none");
-    if (!struck) break;
-    GG_CHECK(count > 0 && count <= usual);
-    for (size_t i = 0; i < count; i++) {
-      GG_CHECK(infos[i].available || infos[i].reason[0]);
-      unavailable += !infos[i].available;
+  code = GG_CL_INVALID_VALUE;
+  const char* struck = "";
+  for (unsigned nth = 1; struck; nth++) {
+    pair p;
+    gg_pending* pending = NULL;
+    if (begin_session(&s, &error) != GG_OK) gg_test_fail("%s", error.message);
+    make_pair(&s, &p, values);
+    gg_watched_opencl_fail(nth, code);
+    gg_status status = gg_adamw_step(p.group, NULL, &pending);
+    struck = gg_watched_opencl_struck();
+    gg_watched_opencl_fail(0, 0);
+    gg_test_case("call %u (%s) fails", nth, struck ? struck : "none");
+    if (status == GG_OK) {
+      GG_OK_OR_FAIL(s.context, gg_pending_commit(&pending));
+    } else if (s.context->device->lost) {
+      gg_test_mentions(gg_context_error(s.context)->message, "of the 2 launches of an update");
+      lost++;
+    } else {
+      for (int i = 0; i < 2; i++) {
+        GG_OK_OR_FAIL(s.context, gg_buffer_download(p.buffers[i], 0, found, PAIR_BYTES));
+        gg_test_same_bytes("what a failed step left alone", found, values, PAIR_BYTES);
+      }
+      kept++;
     }
-    GG_CHECK(unavailable <= 1);
-    GG_CHECK(nth < 400);
+    release_pair(&p);
+    end_session(&s);
+    GG_CHECK(nth < 200);
   }
+  GG_CHECK(lost > 0 && kept > 0);
 }
 
 #endif

@@ -246,17 +246,22 @@ static void watched_clSVMFree(gg_cl_context context, void* memory) {
   real.clSVMFree(context, memory);
 }
 
-gg_opencl_api gg_watched_opencl(void) {
+static void skip_unless_required(const char* why) {
+  const char* required = getenv("GG_TEST_REQUIRE");
+  if (required != NULL && strstr(required, "opencl") != NULL) gg_test_fail("%s", why);
+  cr_skip("%s", why);
+}
+
+gg_opencl_api gg_watched_opencl(gg_device_info* best) {
   gg_error error = GG_ERROR_INIT;
-  if (gg_opencl_load(&real, &error) != GG_OK) {
-    if (strstr(getenv("GG_TEST_REQUIRE") ? getenv("GG_TEST_REQUIRE") : "", "opencl")) gg_test_fail("%s", error.message);
-    cr_skip("%s", error.message);
-  }
+  if (gg_opencl_load(&real, &error) != GG_OK) skip_unless_required(error.message);
   gg_opencl_api watched = real;
 #define WATCH(result, name, parameters) \
   if (real.name != NULL) watched.name = watched_##name;
   GG_CL_REQUIRED_SYMBOLS(WATCH)
   GG_CL_OPTIONAL_SYMBOLS(WATCH)
 #undef WATCH
+  gg_opencl_probe_with(&watched, best, 1);
+  if (!best->available) skip_unless_required(best->reason);
   return watched;
 }

@@ -7,10 +7,11 @@
 #ifndef GG_TESTS_SUPPORT_WATCHED_OPENCL_H
 #define GG_TESTS_SUPPORT_WATCHED_OPENCL_H
 
-#include "backends/opencl/loader.h"
+#include "backends/opencl/capability.h"
 
-/* The functions to give to the backend. Skips the test if the driver cannot be opened, as gg_test_on does. */
-gg_opencl_api gg_watched_opencl(void);
+/* The functions to give to the backend, and the best device that they list. Skips the test if there is none, as
+ * gg_test_on does. */
+gg_opencl_api gg_watched_opencl(gg_device_info* best);
 
 /* The driver's own functions: what a test calls through them is not counted and never fails by plan. */
 const gg_opencl_api* gg_unwatched_opencl(void);
