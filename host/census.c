@@ -3,6 +3,7 @@
 
 #include "host/buffer.h"
 #include "host/constants.h"
+#include "host/environment.h"
 #include "host/prefix.h"
 #include "host/status.h"
 #include "host/validate.h"
@@ -51,7 +52,7 @@ static gg_status count_all(const gg_tensor* gradient, uint64_t elements, float i
   return GG_OK;
 }
 
-gg_status gg_gradient_census(gg_context* context, const gg_tensor* gradient, double gradient_scale,
+static gg_status take_census(gg_context* context, const gg_tensor* gradient, double gradient_scale,
                              gg_nonfinite_census* census) {
   if (context == NULL) return GG_ERROR_ARGUMENT;
   gg_error* error = &context->error;
@@ -71,5 +72,13 @@ gg_status gg_gradient_census(gg_context* context, const gg_tensor* gradient, dou
   status = count_all(gradient, elements, gg_inverse_scale(gradient_scale), piece, &made);
   free(piece);
   if (status == GG_OK) gg_copy_prefix(census, &made, sizeof made);
+  return status;
+}
+
+gg_status gg_gradient_census(gg_context* context, const gg_tensor* gradient, double gradient_scale,
+                             gg_nonfinite_census* census) {
+  gg_environment saved = gg_environment_enter();
+  gg_status status = take_census(context, gradient, gradient_scale, census);
+  gg_environment_leave(saved);
   return status;
 }

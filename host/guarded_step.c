@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "host/constants.h"
+#include "host/environment.h"
 #include "host/policy.h"
 #include "host/status.h"
 #include "host/step.h"
@@ -66,8 +67,8 @@ static gg_status refuse(const gg_group* group) {
                  (kinds & GG_KIND_OVERFLOW) != 0 ? " overflow in unscaling" : "");
 }
 
-gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
-                                gg_pending** pending) {
+static gg_status take_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
+                           gg_pending** pending) {
   static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
   if (guard == NULL) guard = &defaults;
   gg_status status = gg_step_check(group, &options, pending, FUNCTION);
@@ -87,5 +88,13 @@ gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options
   }
   status = gg_step_submit(group, options, decision.factor1, decision.factor2, pending);
   if (status != GG_OK) group->report.action = GG_ACTION_NONE; /* it has not been applied after all */
+  return status;
+}
+
+gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
+                                gg_pending** pending) {
+  gg_environment saved = gg_environment_enter();
+  gg_status status = take_step(group, options, guard, pending);
+  gg_environment_leave(saved);
   return status;
 }

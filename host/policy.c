@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "host/environment.h"
 #include "host/prefix.h"
 #include "host/status.h"
 
@@ -151,20 +152,28 @@ gg_status gg_decide_measured(const gg_triple* triples, size_t count, const gg_gu
   return GG_OK;
 }
 
-gg_status gg_decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
-                    gg_error* error) {
+static gg_status decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
+                        gg_error* error) {
   static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
   gg_status status = gg_check_guard_options(guard, error);
   if (status != GG_OK) return status;
-  if (decision == NULL) return gg_fail(error, GG_ERROR_ARGUMENT, __func__, "decision is NULL");
-  status = gg_check_size(decision->size, DECISION_LEAST, "gg_decision", __func__, error);
+  if (decision == NULL) return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "decision is NULL");
+  status = gg_check_size(decision->size, DECISION_LEAST, "gg_decision", "gg_decide", error);
   if (status != GG_OK) return status;
   if (triples == NULL && count > 0)
-    return gg_fail(error, GG_ERROR_ARGUMENT, __func__, "triples is NULL, but there are to be %zu of them", count);
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "triples is NULL, but there are to be %zu of them", count);
   status = check_triples(triples, count, error);
   if (status != GG_OK) return status;
   gg_decision made;
   status = gg_decide_measured(triples, count, guard != NULL ? guard : &defaults, &made, error);
   if (status == GG_OK) gg_copy_prefix(decision, &made, sizeof made);
+  return status;
+}
+
+gg_status gg_decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
+                    gg_error* error) {
+  gg_environment saved = gg_environment_enter();
+  gg_status status = decide(triples, count, guard, decision, error);
+  gg_environment_leave(saved);
   return status;
 }

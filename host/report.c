@@ -1,5 +1,6 @@
 #include "host/report.h"
 
+#include "host/environment.h"
 #include "host/prefix.h"
 #include "host/status.h"
 #if GG_WITH_GUARD
@@ -17,8 +18,10 @@ void gg_report_begin(gg_group* group, double gradient_scale) {
 static void fill_per_tensor(gg_group* group) {
 #if GG_WITH_GUARD
   if (!group->report.measured || group->report.per_tensor != NULL) return;
+  gg_environment saved = gg_environment_enter();
   for (size_t i = 0; i < group->count; i++)
     gg_report_tensor(&group->statistics[i], group->members[i].elements, &group->per_tensor[i]);
+  gg_environment_leave(saved);
   group->report.per_tensor = group->per_tensor;
 #else
   (void)group;

@@ -3,6 +3,7 @@
 
 #include "host/buffer.h"
 #include "host/constants.h"
+#include "host/environment.h"
 #include "host/policy.h"
 #include "host/prefix.h"
 #include "host/status.h"
@@ -124,8 +125,8 @@ static gg_status run(gg_survey* survey, const gg_tensor* gradients, float invers
   return status != GG_OK ? status : conclude(survey, per_tensor);
 }
 
-gg_status gg_gradient_stats(gg_context* context, const gg_tensor* gradients, size_t count, double gradient_scale,
-                            gg_report* statistics, gg_tensor_report* per_tensor) {
+static gg_status measure_gradients(gg_context* context, const gg_tensor* gradients, size_t count, double gradient_scale,
+                                   gg_report* statistics, gg_tensor_report* per_tensor) {
   if (context == NULL) return GG_ERROR_ARGUMENT;
   gg_error* error = &context->error;
   gg_status status = gg_context_usable(context, FUNCTION);
@@ -143,5 +144,13 @@ gg_status gg_gradient_stats(gg_context* context, const gg_tensor* gradients, siz
   status = run(&survey, gradients, gg_inverse_scale(gradient_scale), per_tensor);
   free_survey(&survey);
   if (status == GG_OK) gg_copy_prefix(statistics, &survey.report, sizeof survey.report);
+  return status;
+}
+
+gg_status gg_gradient_stats(gg_context* context, const gg_tensor* gradients, size_t count, double gradient_scale,
+                            gg_report* statistics, gg_tensor_report* per_tensor) {
+  gg_environment saved = gg_environment_enter();
+  gg_status status = measure_gradients(context, gradients, count, gradient_scale, statistics, per_tensor);
+  gg_environment_leave(saved);
   return status;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "host/constants.h"
+#include "host/environment.h"
 #include "host/report.h"
 #include "host/status.h"
 #include "host/validate.h"
@@ -92,9 +93,16 @@ gg_status gg_step_submit(gg_group* group, const gg_adamw_options* options, float
   return GG_OK;
 }
 
-gg_status gg_adamw_step(gg_group* group, const gg_adamw_options* options, gg_pending** pending) {
+static gg_status take_step(gg_group* group, const gg_adamw_options* options, gg_pending** pending) {
   gg_status status = gg_step_check(group, &options, pending, "gg_adamw_step");
   if (status != GG_OK || gg_step_is_idle(group, options, pending)) return status;
   status = gg_group_prepare(group, "gg_adamw_step");
   return status != GG_OK ? status : gg_step_submit(group, options, 1, 1, pending);
+}
+
+gg_status gg_adamw_step(gg_group* group, const gg_adamw_options* options, gg_pending** pending) {
+  gg_environment saved = gg_environment_enter();
+  gg_status status = take_step(group, options, pending);
+  gg_environment_leave(saved);
+  return status;
 }

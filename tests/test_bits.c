@@ -1,11 +1,16 @@
 /* The statistics and the update are those of docs/numerics.md, to the bit: compared with the scalar model on every
  * kernel route of every backend. */
+#include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
 
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
+#include "tests/support/life.h"
 #include "tests/support/trial.h"
 
 static const uint64_t sizes[] = {1,    7,    8,    9,    255,  256,   257,   1024,  1025,
@@ -208,5 +213,81 @@ GG_TEST_DEVICE_ROUTES(bits, the_twelve_byte_triples_are_those_of_the_scalar_mode
       check_triples(device, &random, (gg_magnitudes)kind, 1.0f);
     check_triples(device, &random, (gg_magnitudes)kind, 1.0f / 3.0f);
     check_triples(device, &random, (gg_magnitudes)kind, 0x1p30f);
+  }
+}
+
+/* ---- The caller's floating-point mode ---- */
+
+static const struct {
+  const char* name;
+  int rounding, traps;
+  bool flushes;
+} modes[] = {{"upward", FE_UPWARD, 0, false},
+             {"downward", FE_DOWNWARD, 0, false},
+             {"toward zero", FE_TOWARDZERO, 0, false},
+             {"traps", FE_TONEAREST, FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW, false},
+             {"flushing", FE_TONEAREST, 0, true}};
+static size_t mode;
+static fenv_t usual_mode;
+
+static void set_mode(void) {
+  fegetenv(&usual_mode);
+  fesetround(modes[mode].rounding);
+  feclearexcept(FE_ALL_EXCEPT);
+  feenableexcept(modes[mode].traps);
+#ifdef __x86_64__
+  if (modes[mode].flushes)
+    _mm_setcsr(_mm_getcsr() | 0x8040); /* what -ffast-math and PyTorch's set_flush_denormal set */
+#endif
+}
+
+static void reset_mode(void) { fesetenv(&usual_mode); }
+static void keep_mode(void) {}
+
+/* The norm of subnormal gradients, and a loss scale whose reciprocal overflows. */
+static void check_extremes(gg_context* context) {
+  const float values[2] = {0x3p-140f, 0x4p-140f};
+  gg_triple triple = gg_model_reduce(values, GG_F32, 2, 1);
+  gg_buffer* buffer = NULL;
+  GG_OK_OR_FAIL(context, gg_buffer_create(context, sizeof values, &buffer));
+  GG_OK_OR_FAIL(context, gg_buffer_upload(buffer, 0, values, sizeof values));
+  gg_tensor gradient = gg_tensor_contiguous(buffer, 0, GG_F32, 1, (const int64_t[]){2});
+  gg_report report = GG_REPORT_INIT;
+  gg_tensor_report tensor;
+  gg_decision decision = GG_DECISION_INIT;
+  gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
+  guard.clip = true;
+  guard.max_norm = 0x1p-140;
+  guard.clip_epsilon = 0;
+  set_mode();
+  gg_status measured = gg_gradient_stats(context, &gradient, 1, 1, &report, &tensor);
+  gg_status refused = gg_gradient_stats(context, &gradient, 1, 1e-300, &report, NULL);
+  gg_status decided = gg_decide(&triple, 1, &guard, &decision, NULL);
+  reset_mode();
+  GG_CHECK(measured == GG_OK && refused == GG_ERROR_ARGUMENT && decided == GG_OK);
+  GG_CHECK(report.norm == 0x5p-140 && tensor.norm == 0x5p-140 && tensor.max_abs == 0x4p-140);
+  GG_CHECK(decision.norm == 0x5p-140 && decision.clip_coefficient == 0.2);
+  gg_buffer_destroy(&buffer);
+}
+
+static bool nothing_is_refused(gg_life* life, const char* call, gg_status status, const void* made) {
+  (void)made;
+  gg_test_fail("%s: %s, %s", call, gg_status_name(status), gg_context_error(life->context)->message);
+}
+
+GG_TEST_BACKENDS(bits, the_callers_floating_point_mode_changes_none, 60) {
+  gg_test_needs_exact(context);
+  static gg_life usual, other;
+  usual = (gg_life){.context = context, .enter = keep_mode, .leave = keep_mode, .refused = nothing_is_refused};
+  gg_life_fill(&usual);
+  other = usual;
+  GG_CHECK(gg_life_run(&usual));
+  other.enter = set_mode;
+  other.leave = reset_mode;
+  for (mode = 0; mode < sizeof modes / sizeof modes[0]; mode++) {
+    gg_test_case("%s", modes[mode].name);
+    check_extremes(context);
+    GG_CHECK(gg_life_run(&other));
+    gg_life_compare(&other, &usual);
   }
 }

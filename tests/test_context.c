@@ -335,3 +335,32 @@ GG_TEST_BACKENDS(context, contexts_on_several_threads_are_independent, 60) {
     if (result) gg_test_fail("thread %d: %s", i, result == (void*)1 ? "no context" : "wrong statistics");
   }
 }
+
+static pthread_barrier_t all_ready;
+
+static void* list_devices(void* infos) {
+  size_t count = 0;
+  pthread_barrier_wait(&all_ready);
+  return (void*)(intptr_t)(gg_devices(infos, 8, &count, NULL) == GG_OK ? count : 0);
+}
+
+/* Nobody in this process has asked a driver for anything yet: it makes itself ready while several threads ask. */
+Test(context, devices_are_listed_alike_on_several_threads_at_once, .timeout = 30) {
+  enum { THREADS = 8, DEVICES = 8 };
+  static gg_device_info infos[THREADS][DEVICES];
+  pthread_t threads[THREADS];
+  void* counts[THREADS];
+  GG_CHECK(pthread_barrier_init(&all_ready, NULL, THREADS) == 0);
+  for (int i = 0; i < THREADS; i++) {
+    infos[i][0].size = sizeof infos[i][0];
+    GG_CHECK(pthread_create(&threads[i], NULL, list_devices, infos[i]) == 0);
+  }
+  for (int i = 0; i < THREADS; i++) GG_CHECK(pthread_join(threads[i], &counts[i]) == 0);
+  for (int i = 0; i < THREADS; i++) {
+    GG_CHECK(counts[i] != NULL && counts[i] == counts[0]);
+    for (int k = 0; k < DEVICES; k++) {
+      GG_CHECK(infos[i][k].available == infos[0][k].available);
+      GG_CHECK(strcmp(infos[i][k].id, infos[0][k].id) == 0 && strcmp(infos[i][k].name, infos[0][k].name) == 0);
+    }
+  }
+}

@@ -3,7 +3,7 @@
 #include <omp.h>
 #include <stdatomic.h>
 
-#include "backends/cpu/environment.h"
+#include "host/environment.h"
 
 typedef struct gg_queue {
   atomic_uint_fast64_t next;
@@ -14,14 +14,14 @@ typedef struct gg_queue {
 } gg_queue;
 
 static void gg_work_off(gg_queue* queue) {
-  gg_cpu_environment saved = gg_cpu_environment_enter();
+  gg_environment saved = gg_environment_enter();
   for (;;) {
     uint64_t begin = atomic_fetch_add_explicit(&queue->next, queue->batch, memory_order_relaxed);
     if (begin >= queue->items) break;
     uint64_t left = queue->items - begin;
     queue->work(queue->context, begin, begin + (left < queue->batch ? left : queue->batch));
   }
-  gg_cpu_environment_leave(saved);
+  gg_environment_leave(saved);
 }
 
 void gg_cpu_parallel(uint32_t threads, uint64_t items, uint64_t batch, gg_cpu_work work, void* context) {

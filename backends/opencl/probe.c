@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,8 @@ static gg_status no_device(gg_cl_uint platforms, gg_cl_int refusal, gg_error* er
                  platforms);
 }
 
-gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
-                              gg_error* error) {
+static gg_status enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
+                           gg_error* error) {
   *entries = NULL;
   *count = 0;
   *refusal = GG_CL_SUCCESS;
@@ -68,6 +69,17 @@ gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entrie
     free(*entries);
     *entries = NULL;
   }
+  return status;
+}
+
+/* A platform makes itself ready when it is first asked for its devices, and PoCL 3.1 lets a second thread have them half
+ * made. So one thread of the process asks at a time; whoever comes after it finds them ready. */
+gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
+                              gg_error* error) {
+  static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&asking);
+  gg_status status = enumerate(api, entries, count, refusal, error);
+  pthread_mutex_unlock(&asking);
   return status;
 }
 
