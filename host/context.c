@@ -88,7 +88,10 @@ const gg_error* gg_context_error(const gg_context* context) {
 }
 
 gg_status gg_context_device(const gg_context* context, gg_device_info* info) {
-  if (context == NULL || info == NULL || info->size < sizeof(uint32_t)) return GG_ERROR_ARGUMENT;
+  if (context == NULL) return GG_ERROR_ARGUMENT;
+  if (info == NULL || info->size < sizeof(uint32_t))
+    return gg_fail(&((gg_context*)context)->error, GG_ERROR_ARGUMENT, "gg_context_device",
+                   "`info` is NULL or its size is not set: set it to sizeof(gg_device_info)");
   gg_copy_prefix(info, &context->device->info, sizeof *info);
   return GG_OK;
 }

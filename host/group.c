@@ -21,6 +21,10 @@ static gg_status check_arguments(gg_context* context, const gg_entry* entries, s
   gg_status status = count > 0 ? gg_check_size(entries->size, sizeof *entries, "gg_entry", FUNCTION, error) : GG_OK;
   if (status == GG_OK) status = gg_check_size(options->size, sizeof *options, "gg_group_options", FUNCTION, error);
   if (status != GG_OK) return status;
+  if (count > 0 && entries->size % _Alignof(gg_entry) != 0)
+    return gg_fail(error, GG_ERROR_ARGUMENT, FUNCTION,
+                   "the size in gg_entry is %u, no multiple of %zu: initialise it with GG_ENTRY_INIT", entries->size,
+                   _Alignof(gg_entry));
   if (options->mode != GG_IN_PLACE && options->mode != GG_OUT_OF_PLACE)
     return gg_fail(error, GG_ERROR_ARGUMENT, FUNCTION, "mode %d is neither GG_OUT_OF_PLACE nor GG_IN_PLACE",
                    (int)options->mode);

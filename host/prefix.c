@@ -6,9 +6,11 @@
 
 gg_status gg_check_size(uint32_t size, size_t least, const char* type, const char* function, gg_error* error) {
   if (size >= least) return GG_OK;
-  return gg_fail(error, GG_ERROR_ARGUMENT, function,
-                 "the size in %s is %u, at least %zu is expected: initialise it with the GG_..._INIT macro", type, size,
-                 least);
+  return gg_fail(
+      error, GG_ERROR_ARGUMENT, function,
+      "the size in %s is %u, at least %zu is expected: initialise it with its GG_..._INIT macro, or set size "
+      "to sizeof(%s)",
+      type, size, least, type);
 }
 
 void gg_copy_prefix(void* to, const void* from, size_t bytes) {

@@ -82,10 +82,24 @@ static bool is_word_of(const char* list, const char* word) {
   return false;
 }
 
-/* A route that no backend knows is a mistake of the caller's, where no device for one is a lack of this machine. */
+/* The variables are read one by one where no route is given. */
+static gg_status check_variables(const gg_selection* selection) {
+  for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
+    const char* route = gg_context_route(NULL, *at);
+    if (route != NULL && !is_word_of((*at)->kernels, route))
+      return gg_fail(selection->error, GG_ERROR_ARGUMENT, FUNCTION,
+                     "%s names a kernel route that the %s backend does not have: \"%s\"; there are: %s",
+                     (*at)->kernel_variable, (*at)->name, route, (*at)->kernels);
+  }
+  return GG_OK;
+}
+
+/* A route that no backend knows is a mistake of the caller's, where no device for one is a lack of this machine.
+ * Passing over a backend for it would hand a GPU's work to the processor. */
 static gg_status check_route(const gg_selection* selection) {
   const char* route = selection->options != NULL ? selection->options->kernel : NULL;
-  if (route == NULL || route[0] == '\0') return GG_OK;
+  if (route == NULL) return check_variables(selection);
+  if (route[0] == '\0') return GG_OK;
   char known[256] = "";
   for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
     if (is_word_of((*at)->kernels, route)) return GG_OK;

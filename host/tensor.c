@@ -45,12 +45,12 @@ const char* gg_role_name(gg_role role) {
 gg_tensor gg_tensor_contiguous(gg_buffer* buffer, uint64_t offset, gg_dtype dtype, uint32_t rank,
                                const int64_t* shape) {
   gg_tensor tensor = {.buffer = buffer, .offset = offset, .dtype = dtype, .rank = rank};
-  if (rank > GG_MAX_RANK || shape == NULL) return tensor;
+  if (rank > GG_MAX_RANK) return tensor;
   uint64_t stride = 1; /* unsigned: a shape that overflows is refused later, by the group */
   for (uint32_t i = rank; i-- > 0;) {
-    tensor.shape[i] = shape[i];
+    tensor.shape[i] = shape != NULL ? shape[i] : -1; /* a shape that is missing is refused there, too */
     tensor.strides[i] = (int64_t)stride;
-    stride *= (uint64_t)shape[i];
+    stride *= (uint64_t)tensor.shape[i];
   }
   return tensor;
 }

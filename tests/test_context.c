@@ -6,6 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifdef GG_BACKEND_CPU
+#include <omp.h>
+
+#include "backends/cpu/parallel.h"
+#endif
 #include "host/context.h"
 #include "tests/support/compare.h"
 #include "tests/support/device.h"
@@ -162,6 +167,27 @@ Test(context, a_route_that_no_backend_has_is_the_callers_mistake, .timeout = 30)
     gg_test_mentions(error.message, wrong[i]);
     for (const gg_backend* const* backend = gg_backends; *backend; backend++)
       gg_test_mentions(error.message, (*backend)->kernels);
+  }
+}
+
+GG_TEST_BACKENDS(context, the_device_is_told_only_to_a_struct_with_a_size, 30) {
+  gg_device_info info = {0};
+  GG_EXPECT_STATUS(context, gg_context_device(context, &info), GG_ERROR_ARGUMENT);
+  gg_test_mentions(gg_context_error(context)->message, "size");
+  GG_EXPECT_STATUS(context, gg_context_device(context, NULL), GG_ERROR_ARGUMENT);
+  GG_CHECK(info.size == 0 && info.id[0] == '\0');
+}
+
+Test(context, a_variable_with_a_route_that_its_backend_lacks_passes_over_no_backend, .timeout = 30) {
+  for (const gg_backend* const* backend = gg_backends; *backend; backend++) {
+    gg_context* context = NULL;
+    gg_error error = GG_ERROR_INIT;
+    gg_test_case("%s", (*backend)->kernel_variable);
+    setenv((*backend)->kernel_variable, "abacus", 1);
+    GG_CHECK(gg_context_create("auto", NULL, &context, &error) == GG_ERROR_ARGUMENT && context == NULL);
+    gg_test_mentions(error.message, (*backend)->kernel_variable);
+    gg_test_mentions(error.message, "abacus");
+    unsetenv((*backend)->kernel_variable);
   }
 }
 
@@ -364,3 +390,21 @@ Test(context, devices_are_listed_alike_on_several_threads_at_once, .timeout = 30
     }
   }
 }
+
+#ifdef GG_BACKEND_CPU
+
+static void note_threads(void* most, uint64_t begin, uint64_t end) {
+  (void)begin, (void)end;
+#pragma omp critical
+  if (omp_get_num_threads() > *(int*)most) *(int*)most = omp_get_num_threads();
+}
+
+/* As OMP_NUM_THREADS does; where a process cannot have as many, OpenMP ends it. */
+Test(context, openmp_is_not_told_to_make_threads_without_end, .timeout = 60) {
+  int most = 0;
+  omp_set_num_threads(50000);
+  gg_cpu_parallel(0, 60000, 1, note_threads, &most);
+  GG_CHECK(most > 0 && most <= (int)GG_CPU_MOST_THREADS);
+}
+
+#endif

@@ -165,6 +165,8 @@ static void refusals_body(gg_context* context) {
   GG_EXPECT_STATUS(context, gg_opencl_buffer_wrap_mem(context, memory, 65, &buffer), GG_ERROR_ARGUMENT);
   GG_CHECK(buffer == NULL);
   GG_EXPECT_STATUS(context, gg_opencl_buffer_wrap_mem(context, NULL, 4, &buffer), GG_ERROR_ARGUMENT);
+  if (from.api.svm)
+    GG_EXPECT_STATUS(context, gg_opencl_buffer_wrap_svm(context, memory, UINT64_MAX, &buffer), GG_ERROR_ARGUMENT);
   gg_context* other = gg_test_another_context(context); /* it has an OpenCL context of its own */
   if (gg_opencl_queue(other) != from.queue) {
     gg_cl_context theirs = NULL;

@@ -102,25 +102,30 @@ GG_TEST_ROUTES(scarcity, any_allocation_of_the_host_may_fail_and_nothing_changes
   check_heap(&info);
 }
 
-GG_TEST_ROUTES(scarcity, a_context_that_could_not_be_made_leaves_nothing, 60) {
-  gg_device_info info = {.size = sizeof info};
-  GG_OK_OR_FAIL(context, gg_context_device(context, &info));
-  gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
-  options.kernel = gg_context_kernel(context);
+static void fail_to_make(const char* device, const gg_context_options* options) {
   struck = true;
   for (unsigned nth = 1; struck; nth++) {
-    gg_test_case("allocation %u fails", nth);
+    gg_test_case("\"%s\", allocation %u fails", device, nth);
     gg_context* made = NULL;
     gg_error error = GG_ERROR_INIT;
     planned = nth;
     struck = false;
     enter();
-    gg_status status = gg_context_create(info.id, &options, &made, &error);
+    gg_status status = gg_context_create(device, options, &made, &error);
     leave();
     if (status != GG_OK) check_refusal(status, &error, made);
     gg_context_destroy(&made);
     GG_CHECK(nth < 100 && (nth > 1 || status != GG_OK));
   }
+}
+
+GG_TEST_ROUTES(scarcity, a_context_that_could_not_be_made_leaves_nothing, 60) {
+  gg_device_info info = {.size = sizeof info};
+  GG_OK_OR_FAIL(context, gg_context_device(context, &info));
+  gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
+  options.kernel = gg_context_kernel(context);
+  fail_to_make(info.id, &options);
+  fail_to_make(info.backend, &options); /* which is looked for first */
   check_heap(&info);
 }
 

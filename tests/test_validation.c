@@ -118,6 +118,26 @@ GG_TEST_BACKENDS(validation, sizes_that_overflow_are_refused, 30) {
   free_scene(&used);
 }
 
+GG_TEST_BACKENDS(validation, a_shape_that_is_missing_is_refused, 30) {
+  scene used = make_scene(context, false);
+  for (gg_role role = 0; role < GG_ROLES; role++) {
+    gg_tensor* tensor = &used.entries[1].tensors[role];
+    if (tensor->buffer) *tensor = gg_tensor_contiguous(tensor->buffer, 0, tensor->dtype, 2, NULL);
+  }
+  refuse(&used, "layer.weight", "parameter", "shape");
+  free_scene(&used);
+}
+
+GG_TEST_BACKENDS(validation, entries_that_would_not_be_aligned_are_refused, 30) {
+  scene used = make_scene(context, false);
+  used.entries[0].size += 4;
+  gg_group* group = NULL;
+  GG_EXPECT_STATUS(context, gg_group_create(context, used.entries, ENTRIES, &used.options, &group), GG_ERROR_ARGUMENT);
+  gg_test_mentions(gg_context_error(context)->message, "multiple");
+  used.entries[0].size -= 4;
+  free_scene(&used);
+}
+
 GG_TEST_BACKENDS(validation, amsgrad_state_is_there_if_and_only_if_it_is_asked_for, 30) {
   scene used = make_scene(context, true);
   used.options.amsgrad = false;

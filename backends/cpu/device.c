@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/parallel.h"
 #include "host/status.h"
-
-#define GG_MOST_THREADS 1024
 
 /* The processor's name as Linux tells it, or the architecture's. */
 static void processor_name(char* name, size_t capacity) {
@@ -66,10 +65,10 @@ gg_status gg_cpu_open(const gg_open_request* request, gg_device** device, gg_err
     return gg_fail(error, GG_ERROR_NO_DEVICE, "gg_context_create",
                    "there is no device \"%s\": the cpu backend has one, \"cpu\"",
                    request->id != NULL ? request->id : "");
-  if (request->threads > GG_MOST_THREADS) /* OpenMP ends the process when it cannot make that many */
+  if (request->threads > GG_CPU_MOST_THREADS)
     return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create",
-                   "%u threads are too many: ask for at most %d, or for 0, OpenMP's own choice", request->threads,
-                   GG_MOST_THREADS);
+                   "%u threads are too many: ask for at most %u, or for 0, OpenMP's own choice", request->threads,
+                   GG_CPU_MOST_THREADS);
   const gg_cpu_kernels* kernels;
   gg_status status = gg_cpu_select(request->kernel, &kernels, error);
   if (status != GG_OK) return status;

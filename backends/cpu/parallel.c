@@ -29,6 +29,7 @@ void gg_cpu_parallel(uint32_t threads, uint64_t items, uint64_t batch, gg_cpu_wo
   atomic_init(&queue.next, 0);
   uint64_t batches = items / batch + (items % batch != 0);
   if (batches > 1 && threads == 0) threads = (uint32_t)omp_get_max_threads();
+  if (threads > GG_CPU_MOST_THREADS) threads = GG_CPU_MOST_THREADS;
   if (batches < threads) threads = (uint32_t)batches;
   if (threads > 1) {
 #pragma omp parallel num_threads((int)threads)

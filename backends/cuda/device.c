@@ -14,8 +14,10 @@ gg_status gg_cuda_platform_open(gg_cuda_platform* platform, gg_error* error) {
   return gg_cuda_driver_open(&platform->driver, error);
 }
 
-/* "cuda:N", as probe lists it. */
+/* "cuda:N", as probe lists it, or the backend's name alone, which it gives if it can list none: if there are some now,
+ * it means the first. */
 static gg_status parse_id(const char* id, int devices, int* ordinal, gg_error* error) {
+  if (strcmp(id, "cuda") == 0) id = "cuda:0";
   const char* digits = strncmp(id, "cuda:", 5) == 0 ? id + 5 : "";
   char* end = NULL;
   long value = *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;

@@ -10,13 +10,14 @@
 #include "backends/opencl/program.h"
 #include "host/status.h"
 
-/* Finds the entry with this id, such as "opencl:0.1". */
+/* Finds the entry with this id, such as "opencl:0.1". The backend's name alone is what probe gives if it can list none;
+ * if there are some now, it means the first. */
 static gg_status find_id(const char* id, const gg_opencl_entry* entries, size_t count, gg_opencl_entry* found,
                          gg_error* error) {
   for (size_t i = 0; i < count; i++) {
     char name[32];
     snprintf(name, sizeof name, "opencl:%u.%u", entries[i].platform_index, entries[i].device_index);
-    if (strcmp(name, id) != 0) continue;
+    if (strcmp(name, id) != 0 && strcmp(id, "opencl") != 0) continue;
     *found = entries[i];
     return GG_OK;
   }

@@ -152,6 +152,9 @@ gg_status gg_opencl_wrap(gg_device* owner, gg_handle_kind kind, uint64_t handle,
     return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_opencl_buffer_wrap_svm",
                    "%s (%s) has no shared virtual memory; wrap a memory object instead", device->base.info.id,
                    device->base.info.name);
+  if (svm && bytes > UINTPTR_MAX - handle)
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_opencl_buffer_wrap_svm",
+                   "%llu bytes from this address reach past the end of the address space", (unsigned long long)bytes);
   gg_opencl_memory* memory = new_memory(bytes, error);
   if (memory == NULL) return GG_ERROR_NO_MEMORY;
   memory->base.wrapped = true;
