@@ -18,12 +18,13 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+BENCH = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "tools")]
 
 import torch  # noqa: E402
 
 import gradguard_ctypes as gg  # noqa: E402
-from arguments import at_least, output_file  # noqa: E402
+from regressions.arguments import at_least, output_file  # noqa: E402
 
 BLOCK = 1 << 20
 

@@ -21,12 +21,13 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+BENCH = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [BENCH, os.path.join(os.path.dirname(BENCH), "tools")]
 
 import torch  # noqa: E402
 
 import gradguard_ctypes as gg  # noqa: E402
-from arguments import at_least, output_file  # noqa: E402
+from regressions.arguments import at_least, output_file  # noqa: E402
 
 SCALE, MAX_NORM = 1024.0, 1.0
 DTYPES = {"f32": (torch.float32, gg.F32), "f16": (torch.float16, gg.F16), "bf16": (torch.bfloat16, gg.BF16)}

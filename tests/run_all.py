@@ -21,7 +21,6 @@ Exit status: 0 only if something ran and nothing failed.
 import argparse
 import glob
 import os
-import re
 import sys
 import tempfile
 import time
@@ -29,10 +28,12 @@ import traceback
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+TESTS = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [TESTS, os.path.join(os.path.dirname(TESTS), "tools")]
 
 from checks import acceptance, guards, library, readme, sources  # noqa: E402
 from checks.results import Results, find_program, run  # noqa: E402
+from regressions.results import tests_of  # noqa: E402
 
 SUITES = ["configurations", "sources", "library", "installation", "criterion", "examples", "tool", "acceptance", "readme"]
 PROGRAM_SECONDS = 240  # one test program; each test has a shorter limit of its own
@@ -58,16 +59,11 @@ def variant_options(build):
 def count_tap(results, name, tap):
     """Counts one program's tests from its TAP file; their names, only where they did not pass."""
     passed = 0
-    for line in tap.splitlines():
-        match = re.match(r"(not ok|ok)\s+(?:\d+\s+)?-\s+(\S+)\s*(.*)", line)
-        if not match:
-            continue
-        state, test, rest = match.groups()
-        skip = re.search(r"#\s*SKIP\b\s*(.*)", rest)
-        if state == "not ok":
-            results.fail(f"{name} {test}", rest)
-        elif skip:
-            results.skip(f"{name} {test}", skip[1])
+    for state, test, text in tests_of(tap):
+        if state == "failed":
+            results.fail(f"{name} {test}", text)
+        elif state == "skipped":
+            results.skip(f"{name} {test}", text)
         else:
             passed += 1
     results.passed += passed

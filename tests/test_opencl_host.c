@@ -17,6 +17,7 @@ Test(opencl_host, this_build_has_no_opencl_backend, .timeout = 10) { cr_skip("bu
 #include "host/context.h"
 #include "tests/support/life.h"
 #include "tests/support/random.h"
+#include "tests/support/trial.h"
 #include "tests/support/watched_opencl.h"
 
 static gg_opencl_api api;
@@ -344,6 +345,43 @@ Test(opencl_host, an_update_that_stops_between_its_launches_is_not_tried_again_o
     GG_CHECK(nth < 200);
   }
   GG_CHECK(lost > 0 && kept > 0);
+}
+
+/* ---- The form of the kernels for a GPU ---- */
+
+/* The kernels look for their tensors in another way on a GPU. What claims to be one gets that form; newer versions of
+ * PoCL abort the process when they compile it. */
+Test(opencl_host, the_search_of_a_gpu_finds_the_tensors_too_opencl, .timeout = 60) {
+  enum { TENSORS = 700 };
+  static gg_trial_spec specs[TENSORS];
+  start();
+  if (!best.exact) cr_skip("%s is not exact: %s", best.id, best.reason);
+  unsigned pocl = 0;
+  if (sscanf(best.driver, "Portable Computing Language %u", &pocl) == 1 && pocl > 3)
+    cr_skip("%s cannot compile that form", best.driver);
+  gg_watched_opencl_claim_gpu();
+  gg_open_request request = {.id = best.id};
+  gg_device* device = NULL;
+  gg_context* context = NULL;
+  gg_error error = GG_ERROR_INIT;
+  gg_status status = gg_opencl_open_with(&api, &request, &device, &error);
+  GG_CHECK(status == GG_OK && device->info.kind == GG_DEVICE_GPU);
+  GG_CHECK(gg_context_make(device, NULL, &context, &error) == GG_OK);
+  gg_random random = gg_random_stream(8);
+  for (int mixed = 0; mixed < 2; mixed++) {
+    for (int i = 0; i < TENSORS; i++)
+      specs[i] = (gg_trial_spec){.elements = mixed ? gg_random_below(&random, i % 50 ? 600 : 9000) : 1000};
+    gg_test_case("%s sizes", mixed ? "mixed" : "the same");
+    gg_trial* trial = gg_trial_create(specs, TENSORS, GG_IN_PLACE, false);
+    gg_trial_fill(trial, &random, GG_ORDINARY);
+    gg_trial_open(trial, context);
+    gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
+    gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
+    gg_trial_step(trial, &adamw, &guard);
+    gg_trial_check(trial);
+    gg_trial_destroy(&trial);
+  }
+  gg_context_destroy(&context);
 }
 
 #endif

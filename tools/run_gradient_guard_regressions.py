@@ -32,6 +32,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from regressions import environment, results, suites  # noqa: E402
+from regressions.arguments import at_least  # noqa: E402
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,15 +41,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message):
         self.print_usage(sys.stderr)
         self.exit(results.EXIT_FAILED, f"{self.prog}: {message}\n")
-
-
-def at_least(least):
-    def parse(text):
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least}")
-        return int(text)
-
-    return parse
 
 
 def parse_arguments():

@@ -30,15 +30,20 @@ static gg_status find_id(const char* id, const gg_opencl_entry* entries, size_t 
 static gg_status find_device(const gg_opencl_api* api, gg_cl_device device, const gg_opencl_entry* entries,
                              size_t count, gg_opencl_entry* found, gg_error* error) {
   gg_cl_device root = device, parent = NULL;
-  while (api->clGetDeviceInfo(root, GG_CL_DEVICE_PARENT_DEVICE, sizeof(gg_cl_device), &parent, NULL) == GG_CL_SUCCESS &&
-         parent != NULL)
-    root = parent;
+  gg_cl_int code;
+  do {
+    root = parent != NULL ? parent : root;
+    code = api->clGetDeviceInfo(root, GG_CL_DEVICE_PARENT_DEVICE, sizeof(gg_cl_device), &parent, NULL);
+  } while (code == GG_CL_SUCCESS && parent != NULL);
   for (size_t i = 0; i < count; i++) {
     if (entries[i].device != root) continue;
     *found = entries[i];
     found->device = device;
     return GG_OK;
   }
+  if (code != GG_CL_SUCCESS)
+    return gg_opencl_fail(NULL, error, code, "clGetDeviceInfo",
+                          "asking which device the command queue's device is a part of");
   return gg_fail(error, GG_ERROR_NO_DEVICE, "gg_opencl_context_create",
                  "the device of the command queue is not among those that the OpenCL loader lists: the queue must come "
                  "from the same loader library");

@@ -135,6 +135,8 @@ gg_status gg_opencl_wait(gg_device* owner, gg_error* error) {
   gg_opencl_device* device = gg_opencl_of(owner);
   if (device->readback == NULL) return GG_OK;
   gg_status status = gg_opencl_wait_event(device, device->readback, "the read-back", error);
+  /* A wait that failed may not have waited, and the destinations of what is still queued may go away. */
+  if (status != GG_OK) device->api.clFinish(device->queue);
   device->api.clReleaseEvent(device->readback);
   device->readback = NULL;
   sort_arrivals(device, status == GG_OK);

@@ -1,5 +1,4 @@
 /* The fused AdamW update of a group. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/opencl/failure.h"
@@ -53,9 +52,9 @@ static gg_status send_bias(gg_opencl_device* device, gg_opencl_table* table, con
   if (table->bias_copied != NULL) {
     gg_status status =
         gg_opencl_wait_event(device, table->bias_copied, "the bias corrections of the step before", error);
+    if (status != GG_OK) return status; /* the copy may still be under way: who tries again waits again */
     device->api.clReleaseEvent(table->bias_copied);
     table->bias_copied = NULL;
-    if (status != GG_OK) return status;
   }
   for (uint32_t i = 0; i < table->base.rows; i++)
     table->host_bias[i] = bias[table->order != NULL ? table->order[i] : i];
@@ -87,12 +86,12 @@ static gg_status update_batch(gg_opencl_device* device, gg_opencl_table* table, 
 static gg_status half_updated(gg_opencl_device* device, const gg_opencl_table* table, uint32_t queued,
                               gg_error* error) {
   device->base.lost = true;
-  char why[300]; /* a copy: the message is about to be written over */
-  snprintf(why, sizeof why, "%.299s", error != NULL ? error->message : "no details");
-  return gg_fail(error, GG_ERROR_DEVICE_LOST, "gg_adamw_step",
-                 "only %u of the %u launches of an update could be queued (%s), so the group is partly updated in "
-                 "place: destroy the context and start again from saved state",
-                 queued, table->update_count, why);
+  /* A copy: the error is about to be written over. */
+  const gg_error cause = error != NULL ? *error : (gg_error)GG_ERROR_INIT;
+  return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
+                        "only %u of the %u launches of an update could be queued (%.300s), so the group is partly "
+                        "updated in place: destroy the context and start again from saved state",
+                        queued, table->update_count, cause.message);
 }
 
 gg_status gg_opencl_update(gg_device* owner, gg_table* updated, const gg_update* update, gg_error* error) {

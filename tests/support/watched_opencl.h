@@ -1,6 +1,6 @@
 /*
  * The OpenCL driver of this machine with a watcher in front: it makes any call fail, counts what has not been given
- * back, and lies about devices. What is not made to fail is done by the driver, so results can be compared.
+ * back. What is not made to fail is done by the driver, so results can be compared.
  *
  * One state for the process: every Criterion test is one. All calls are made by one thread.
  */
@@ -26,10 +26,7 @@ const char* gg_watched_opencl_struck(void);
 /* What has not been given back, such as "1 event, 2 memory"; "" if nothing is left. */
 const char* gg_watched_opencl_left(void);
 
-/* From now on every device tells this in place of its own answer; NULL: its own again. `bytes` are copied. */
-void gg_watched_opencl_claim(gg_cl_enum property, const void* value, size_t bytes);
-
-/* From now on there are so many platforms, and devices on each, at most. */
-void gg_watched_opencl_limit(gg_cl_uint platforms, gg_cl_uint devices);
+/* From now on every device claims to be a GPU, and gets the kernels for one. */
+void gg_watched_opencl_claim_gpu(void);
 
 #endif

@@ -97,27 +97,33 @@ def stop_group(process):
     process.wait()
 
 
-def read_tap(path):
-    """Names of the tests that passed and failed, and the reasons of those skipped; None without a file. What a filter
-    left out is in none of them: Criterion calls that `test was skipped`."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    passed, failed, reasons = [], [], []
-    for line in lines:
+def tests_of(tap):
+    """What a TAP text says of each test: passed, failed or skipped, its name, and what is behind it."""
+    for line in tap.splitlines():
         match = re.match(r"(not ok|ok)\s+(?:\d+\s+)?-\s+(\S+)\s*(.*)", line)
         if not match:
             continue
         state, test, rest = match.groups()
         skip = re.search(r"#\s*SKIP\b\s*(.*)", rest)
         if state == "not ok":
-            failed.append(test)
-        elif not skip:
-            passed.append(test)
-        elif skip[1].strip() != "test was skipped":
-            reasons.append(skip[1].strip())
+            yield "failed", test, rest
+        elif skip:
+            yield "skipped", test, skip[1].strip()
+        else:
+            yield "passed", test, rest
+
+
+def read_tap(path):
+    """Names of the tests that passed and failed, and the reasons of those skipped; None without a file. What a filter
+    left out is in none of them: Criterion calls that `test was skipped`."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            tests = list(tests_of(file.read()))
+    except OSError:
+        return None
+    passed = [test for state, test, _ in tests if state == "passed"]
+    failed = [test for state, test, _ in tests if state == "failed"]
+    reasons = [text for state, _, text in tests if state == "skipped" and text != "test was skipped"]
     return passed, failed, reasons
 
 

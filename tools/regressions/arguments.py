@@ -1,4 +1,5 @@
-"""Kinds of arguments that the Python benchmarks take, for argparse: what is wrong is known before anything is measured."""
+"""Kinds of arguments for argparse, which the runner and the Python benchmarks take: what is wrong is known before anything
+runs."""
 
 import argparse
 
