@@ -80,6 +80,9 @@ double gg_reference_bias_correction(double beta, uint64_t step) {
   return -expm1((double)step * (beta < 0.5 ? log(beta) : log1p(beta - 1.0)));
 }
 
+/* A beta of zero does not look at the old moment, which may be infinite. */
+static double kept(double beta, double moment) { return beta == 0 ? 0 : beta * moment; }
+
 void gg_reference_update(const gg_reference_options* options, const void* gradient, gg_reference_type type,
                          uint64_t elements, uint64_t step, double* parameter, double* exp_avg, double* exp_avg_sq,
                          double* max_exp_avg_sq) {
@@ -88,8 +91,8 @@ void gg_reference_update(const gg_reference_options* options, const void* gradie
   for (uint64_t i = 0; i < elements; i++) {
     double g = gg_reference_unscaled(gradient, type, i, options->gradient_scale) * options->coefficient;
     if (options->maximize) g = -g;
-    double m = options->beta1 * exp_avg[i] + (1.0 - options->beta1) * g;
-    double v = options->beta2 * exp_avg_sq[i] + (1.0 - options->beta2) * g * g;
+    double m = kept(options->beta1, exp_avg[i]) + (1.0 - options->beta1) * g;
+    double v = kept(options->beta2, exp_avg_sq[i]) + (1.0 - options->beta2) * g * g;
     double second = v;
     if (max_exp_avg_sq != NULL) {
       if (max_exp_avg_sq[i] > v) second = max_exp_avg_sq[i];

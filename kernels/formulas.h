@@ -55,6 +55,12 @@ GG_FN gg_u16 gg_float_to_bf16(gg_f32 x) {
 /* An unscaled gradient times the clip coefficient, as two factors: the first is never subnormal. */
 GG_FN gg_f32 gg_clip(gg_f32 x, gg_f32 factor1, gg_f32 factor2) { return gg_mul(gg_mul(x, factor1), factor2); }
 
+/* What stays of an old moment: beta times it. A beta of zero does not look at it, since 0 * Inf is NaN. */
+GG_FN gg_f32 gg_kept(gg_f32 beta, gg_f32 moment) {
+  gg_f32 product = gg_mul(beta, moment);
+  return beta == 0.0f ? 0.0f : product;
+}
+
 /* What one element has: read before, written after. */
 typedef struct gg_element {
   gg_f32 parameter, exp_avg, exp_avg_sq, max_exp_avg_sq;
@@ -65,8 +71,8 @@ typedef struct gg_element {
 GG_FN void gg_adamw_element(const gg_update_constants* k, gg_bias bias, gg_u32 amsgrad, gg_f32 raw, gg_element* e) {
   gg_f32 g = gg_clip(gg_mul(raw, k->inverse_scale), k->factor1, k->factor2);
   g = gg_float(gg_bits(g) ^ (k->maximize << 31));
-  gg_f32 m = gg_fma(k->one_minus_beta1, g, gg_mul(k->beta1, e->exp_avg));
-  gg_f32 v = gg_fma(gg_mul(k->one_minus_beta2, g), g, gg_mul(k->beta2, e->exp_avg_sq));
+  gg_f32 m = gg_fma(k->one_minus_beta1, g, gg_kept(k->beta1, e->exp_avg));
+  gg_f32 v = gg_fma(gg_mul(k->one_minus_beta2, g), g, gg_kept(k->beta2, e->exp_avg_sq));
   gg_f32 w = v;
   if (amsgrad) w = e->max_exp_avg_sq = v > e->max_exp_avg_sq ? v : e->max_exp_avg_sq;
   gg_f32 denominator = gg_fma(gg_sqrt(w), bias.rbc2, k->epsilon);

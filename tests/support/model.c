@@ -294,9 +294,9 @@ void gg_model_update(const gg_model_constants* c, const void* gradient, gg_dtype
     float once = x * c->factor1;
     float g = once * c->factor2;
     if (c->maximize) g = -g;
-    float kept1 = c->beta1 * exp_avg[i];
+    float kept1 = c->beta1 == 0 ? 0 : c->beta1 * exp_avg[i];
     float m = fmaf(c->one_minus_beta1, g, kept1);
-    float weighted = c->one_minus_beta2 * g, kept2 = c->beta2 * exp_avg_sq[i];
+    float weighted = c->one_minus_beta2 * g, kept2 = c->beta2 == 0 ? 0 : c->beta2 * exp_avg_sq[i];
     float v = fmaf(weighted, g, kept2);
     float w = v;
     if (max_exp_avg_sq) {

@@ -175,13 +175,18 @@ def constants(options, step):
     }
 
 
+def kept(beta, moment):
+    """What stays of an old moment, which a beta of zero does not look at."""
+    return beta * moment if beta else np.zeros_like(moment)
+
+
 def update(raw, inverse, factor, options, step, p, m, v, vmax=None, maximize=False):
     """New (p, m, v, vmax) of a tensor; `factor` is the clip coefficient as FP32."""
     k = constants(options, step)
     g = (raw * F32(inverse)) * F32(factor)
     g = -g if maximize else g
-    m = fma(np.broadcast_to(k["ob1"], g.shape), g, k["beta1"] * m)
-    v = fma(k["ob2"] * g, g, k["beta2"] * v)
+    m = fma(np.broadcast_to(k["ob1"], g.shape), g, kept(k["beta1"], m))
+    v = fma(k["ob2"] * g, g, kept(k["beta2"], v))
     w = v
     if vmax is not None:
         w = vmax = np.where(v > vmax, v, vmax)
