@@ -48,7 +48,8 @@ typedef enum gg_status {
   GG_ERROR_BUILD = -7,       /* kernels could not be built or loaded */
   GG_ERROR_DEVICE_LOST = -8, /* a sticky fault: the context is unusable, destroy it */
   GG_ERROR_STATE = -9,       /* the call is not possible in the object's present state */
-  GG_ERROR_NONFINITE = -10   /* non-finite gradients under GG_NONFINITE_ERROR */
+  GG_ERROR_NONFINITE = -10   /* non-finite gradients under GG_NONFINITE_ERROR, or a second moment that would become
+                                infinite under GG_MOMENT_ERROR */
 } gg_status;
 
 /* What went wrong, where and why. All strings are NUL-terminated and possibly truncated. */
@@ -292,28 +293,43 @@ typedef enum gg_nonfinite_policy {
   GG_NONFINITE_ERROR = 1 /* the step returns GG_ERROR_NONFINITE before any update is submitted */
 } gg_nonfinite_policy;
 
+/* What to do where a finite gradient is so large that exp_avg_sq would become infinite (GG_KIND_MOMENT) and, since it
+ * stays so, the parameter would never move again. */
+typedef enum gg_moment_policy {
+  GG_MOMENT_APPLY = 0, /* update, and say so in the report */
+  GG_MOMENT_SKIP = 1,  /* one such tensor skips the whole group and leaves every bit alone */
+  GG_MOMENT_ERROR = 2  /* the step returns GG_ERROR_NONFINITE before any update is submitted */
+} gg_moment_policy;
+
 typedef struct gg_guard_options {
   uint32_t size;
   bool clip;           /* false: no clipping; non-finite values are still checked */
   double max_norm;     /* finite, >= 0; 0 makes every valid gradient zero, decay and moments still advance */
   double clip_epsilon; /* finite, >= 0; coefficient = min(1, max_norm / (norm + clip_epsilon)) */
   gg_nonfinite_policy on_nonfinite;
+  uint32_t reserved; /* ignored */
+  gg_moment_policy on_moment_overflow;
 } gg_guard_options;
 #define GG_GUARD_OPTIONS_INIT \
-  { (uint32_t)sizeof(gg_guard_options), false, 1.0, 1e-6, GG_NONFINITE_SKIP }
+  { (uint32_t)sizeof(gg_guard_options), false, 1.0, 1e-6, GG_NONFINITE_SKIP, 0, GG_MOMENT_APPLY }
 
 typedef enum gg_action { GG_ACTION_NONE = 0, GG_APPLIED = 1, GG_SKIPPED = 2, GG_REFUSED = 3 } gg_action;
 typedef enum gg_reason {
   GG_REASON_NONE = 0,
   GG_REASON_REQUESTED = 1, /* skip_update */
   GG_REASON_EMPTY = 2,     /* no element in the whole group */
-  GG_REASON_NONFINITE = 3
+  GG_REASON_NONFINITE = 3,
+  GG_REASON_MOMENT_OVERFLOW = 4 /* a second moment would become infinite, and on_moment_overflow says not to go on */
 } gg_reason;
 
-/* Kinds of non-finite gradient values, as bits. */
+/* Kinds of non-finite values, as bits. The first three are values of the gradient. The last is told only of a guarded
+ * step whose gradients are all finite: exp_avg_sq would become infinite, since
+ * (1 - beta2) * (max_abs * clip_coefficient)^2, in FP64, is above FLT_MAX. Cure: check gradient_scale, clip, or scale
+ * the loss itself down. */
 #define GG_KIND_NAN      1u
 #define GG_KIND_INF      2u
 #define GG_KIND_OVERFLOW 4u /* the stored value is finite, the unscaled one is not */
+#define GG_KIND_MOMENT   8u /* the gradient is finite, the second moment that it leads to is not */
 
 /* Measured on the unscaled gradient of one tensor. */
 typedef struct gg_tensor_report {
@@ -328,10 +344,10 @@ typedef struct gg_tensor_report {
  * and `measured` is false. */
 typedef struct gg_report {
   uint32_t size;
-  gg_action action; /* GG_REFUSED: non-finite under the error policy */
+  gg_action action; /* GG_REFUSED: under an error policy; the step returned GG_ERROR_NONFINITE */
   gg_reason reason;
   bool measured;
-  double norm;             /* L2 norm of the whole group after unscaling; +Inf if anything was non-finite */
+  double norm;             /* L2 norm of the whole group after unscaling; +Inf if a gradient was non-finite */
   double max_abs;          /* largest finite magnitude after unscaling */
   double clip_coefficient; /* 1 when skipped or not clipped */
   double gradient_scale;
@@ -365,7 +381,8 @@ GG_API gg_status gg_adamw_step(gg_group* group, const gg_adamw_options* options,
 /*
  * The guarded step: measure, decide once for the whole group, update. The statistics have reached the host when it
  * returns; the update may still be running. Under GG_NONFINITE_ERROR non-finite values give GG_ERROR_NONFINITE, no
- * pending, and a report. `options` and `guard` may be NULL (the defaults: no clipping, skip).
+ * pending, and a report; so do second moments that would become infinite under GG_MOMENT_ERROR. `options` and `guard`
+ * may be NULL (the defaults: no clipping, skip what is non-finite, tell of an overflowing second moment).
  */
 GG_API gg_status gg_guarded_adamw_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
                                        gg_pending** pending);
@@ -424,7 +441,7 @@ GG_API gg_status gg_gradient_census(gg_context* context, const gg_tensor* gradie
 typedef struct gg_triple {
   float max_abs;
   float ssq;
-  uint32_t flags; /* GG_KIND_ bits */
+  uint32_t flags; /* GG_KIND_ bits of the gradient's values; GG_KIND_MOMENT is the decision's */
 } gg_triple;
 
 /* What is done with a group, decided from statistics alone. */
@@ -441,10 +458,11 @@ typedef struct gg_decision {
 #define GG_DECISION_INIT \
   { (uint32_t)sizeof(gg_decision), GG_ACTION_NONE, GG_REASON_NONE, 0, 0, 0, 1, 1, 1 }
 
-/* A pure function of its arguments: merges in FP64, in order, and decides. GG_ERROR_ARGUMENT if an option is out of
- * range, with the details in `error`, which may be NULL. Triples of several ranks may be concatenated. */
-GG_API gg_status gg_decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
-                           gg_error* error);
+/* A pure function of its arguments: merges in FP64, in order, and decides. Of `options` beta2 counts, for
+ * GG_KIND_MOMENT; NULL stands for the defaults, as for `guard`. GG_ERROR_ARGUMENT if an option is out of range, with
+ * the details in `error`, which may be NULL. Triples of several ranks may be concatenated. */
+GG_API gg_status gg_decide(const gg_triple* triples, size_t count, const gg_adamw_options* options,
+                           const gg_guard_options* guard, gg_decision* decision, gg_error* error);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 #define GRADGUARD_VERSION_H
 
 #define GG_VERSION_MAJOR 0
-#define GG_VERSION_MINOR 1
+#define GG_VERSION_MINOR 2
 #define GG_VERSION_PATCH 0
 
 #endif

@@ -71,6 +71,8 @@ class GuardOptions(ctypes.Structure):
         ("max_norm", ctypes.c_double),
         ("clip_epsilon", ctypes.c_double),
         ("on_nonfinite", ctypes.c_int),
+        ("reserved", ctypes.c_uint32),
+        ("on_moment_overflow", ctypes.c_int),
     ]
 
 

@@ -68,6 +68,7 @@ void gg_staged_close(gg_path* path) {
 }
 
 gg_status gg_staged_measure(gg_path* path, const gg_guard_options* guard, gg_decision* decision) {
+  static const gg_adamw_options options = GG_ADAMW_OPTIONS_INIT;
   gg_context* context = path->rig->context;
   gg_device* device = context->device;
   const gg_backend* backend = device->backend;
@@ -81,7 +82,7 @@ gg_status gg_staged_measure(gg_path* path, const gg_guard_options* guard, gg_dec
   if (status == GG_OK) status = backend->wait(device, &context->error);
   if (status != GG_OK) return status;
   for (uint32_t row = 0; row < table->rows; row++) path->triples[path->tensor_of_row[row]] = table->host_summaries[row];
-  return gg_decide_measured(path->triples, table->rows, guard, decision, &context->error);
+  return gg_decide_measured(path->triples, table->rows, &options, guard, decision, &context->error);
 }
 
 gg_status gg_staged_clip(gg_path* path, const gg_decision* decision) {

@@ -5,6 +5,7 @@
 #include "host/constants.h"
 #include "host/environment.h"
 #include "host/policy.h"
+#include "host/report.h"
 #include "host/status.h"
 #include "host/step.h"
 #include "host/validate.h"
@@ -36,7 +37,8 @@ static gg_status measure(gg_group* group, const gg_adamw_options* options) {
   return GG_OK;
 }
 
-static void report_decision(gg_group* group, const gg_decision* decision) {
+static void report_decision(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
+                            const gg_decision* decision) {
   group->report.action = decision->action;
   group->report.reason = decision->reason;
   group->report.measured = true;
@@ -45,26 +47,47 @@ static void report_decision(gg_group* group, const gg_decision* decision) {
   group->report.clip_coefficient = decision->clip_coefficient;
   group->report.nonfinite = decision->nonfinite;
   group->report.scratch_bytes = gg_group_scratch(group);
+  if (decision->nonfinite == GG_KIND_MOMENT)
+    gg_report_moments(group, gg_clip_coefficient(guard, decision->norm), options->beta2);
 }
 
-/* Says how many tensors, and which was the first. */
-static gg_status refuse(const gg_group* group) {
-  size_t bad = 0, first = 0;
+/* The first tensor of any kind, as errors name it, and how many there are. */
+typedef struct gg_culprits {
+  size_t count;
+  uint32_t kinds; /* of the first */
+  double max_abs; /* of the first */
+  char first[256];
+} gg_culprits;
+
+static void find_culprits(gg_group* group, gg_culprits* culprits) {
+  *culprits = (gg_culprits){0};
+  size_t first = 0;
   for (size_t i = group->count; i-- > 0;)
-    if (group->statistics[i].flags != 0) {
-      bad++;
+    if (group->per_tensor[i].nonfinite != 0) {
+      culprits->count++;
       first = i;
     }
+  culprits->kinds = group->per_tensor[first].nonfinite;
+  culprits->max_abs = group->per_tensor[first].max_abs;
   gg_subject subject = {group->context, FUNCTION, first, group->members[first].name};
-  char who[256];
-  gg_subject_text(&subject, who, sizeof who);
-  uint32_t kinds = group->statistics[first].flags;
+  gg_subject_text(&subject, culprits->first, sizeof culprits->first);
+}
+
+static gg_status refuse(gg_group* group) {
+  gg_report_per_tensor(group);
+  gg_culprits bad;
+  find_culprits(group, &bad);
+  if (bad.kinds == GG_KIND_MOMENT)
+    return gg_fail(&group->context->error, GG_ERROR_NONFINITE, FUNCTION,
+                   "the second moments of %zu of %zu tensors would become infinite, the first that of %s (largest "
+                   "gradient %g): nothing was updated; check gradient_scale, or clip with max_norm",
+                   bad.count, group->count, bad.first, bad.max_abs);
   return gg_fail(&group->context->error, GG_ERROR_NONFINITE, FUNCTION,
                  "the gradients of %zu of %zu tensors are not finite, the first those of %s (%s%s%s): nothing was "
                  "updated; the report has the kinds for each tensor",
-                 bad, group->count, who, (kinds & GG_KIND_NAN) != 0 ? " NaN" : "",
-                 (kinds & GG_KIND_INF) != 0 ? " Inf" : "",
-                 (kinds & GG_KIND_OVERFLOW) != 0 ? " overflow in unscaling" : "");
+                 bad.count, group->count, bad.first, (bad.kinds & GG_KIND_NAN) != 0 ? " NaN" : "",
+                 (bad.kinds & GG_KIND_INF) != 0 ? " Inf" : "",
+                 (bad.kinds & GG_KIND_OVERFLOW) != 0 ? " overflow in unscaling" : "");
 }
 
 static gg_status take_step(gg_group* group, const gg_adamw_options* options, const gg_guard_options* guard,
@@ -78,9 +101,9 @@ static gg_status take_step(gg_group* group, const gg_adamw_options* options, con
   if (status == GG_OK) status = measure(group, options);
   if (status != GG_OK) return status;
   gg_decision decision;
-  status = gg_decide_measured(group->statistics, group->count, guard, &decision, &group->context->error);
+  status = gg_decide_measured(group->statistics, group->count, options, guard, &decision, &group->context->error);
   if (status != GG_OK) return status;
-  report_decision(group, &decision);
+  report_decision(group, options, guard, &decision);
   if (decision.action == GG_REFUSED) return refuse(group);
   if (decision.action == GG_SKIPPED) {
     gg_step_skip(group, decision.reason, pending);

@@ -1,20 +1,28 @@
 #include "host/policy.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "host/constants.h"
 #include "host/environment.h"
 #include "host/prefix.h"
 #include "host/status.h"
 
-#define KNOWN_KINDS (GG_KIND_NAN | GG_KIND_INF | GG_KIND_OVERFLOW)
+#define VALUE_KINDS (GG_KIND_NAN | GG_KIND_INF | GG_KIND_OVERFLOW)
 
 /* The fields of the first version: later ones come behind. */
 #define GUARD_OPTIONS_LEAST (offsetof(gg_guard_options, on_nonfinite) + sizeof(gg_nonfinite_policy))
 #define DECISION_LEAST      (offsetof(gg_decision, factor2) + sizeof(float))
 
 /* ---- Options ---- */
+
+/* Callers of the first version have no such field. */
+static gg_moment_policy moment_policy(const gg_guard_options* guard) {
+  size_t end = offsetof(gg_guard_options, on_moment_overflow) + sizeof guard->on_moment_overflow;
+  return guard->size < end ? GG_MOMENT_APPLY : guard->on_moment_overflow;
+}
 
 gg_status gg_check_guard_options(const gg_guard_options* guard, gg_error* error) {
   if (guard == NULL) return GG_OK;
@@ -31,6 +39,12 @@ gg_status gg_check_guard_options(const gg_guard_options* guard, gg_error* error)
     return gg_fail(error, GG_ERROR_ARGUMENT, __func__,
                    "on_nonfinite is %d, it must be GG_NONFINITE_SKIP (%d) or GG_NONFINITE_ERROR (%d)",
                    (int)guard->on_nonfinite, (int)GG_NONFINITE_SKIP, (int)GG_NONFINITE_ERROR);
+  gg_moment_policy policy = moment_policy(guard);
+  if (policy != GG_MOMENT_APPLY && policy != GG_MOMENT_SKIP && policy != GG_MOMENT_ERROR)
+    return gg_fail(error, GG_ERROR_ARGUMENT, __func__,
+                   "on_moment_overflow is %d, it must be GG_MOMENT_APPLY (%d), GG_MOMENT_SKIP (%d) or GG_MOMENT_ERROR "
+                   "(%d)",
+                   (int)policy, (int)GG_MOMENT_APPLY, (int)GG_MOMENT_SKIP, (int)GG_MOMENT_ERROR);
   return GG_OK;
 }
 
@@ -65,7 +79,7 @@ void gg_report_tensor(const gg_triple* triple, uint64_t elements, gg_tensor_repo
 /* Both numbers finite and not negative, and zero together. A device that flushes subnormals may lose the square of a
  * largest value that is one, no more. */
 static bool is_consistent(const gg_triple* triple) {
-  if (triple->flags & ~KNOWN_KINDS) return false;
+  if (triple->flags & ~VALUE_KINDS) return false;
   if (!isfinite(triple->max_abs) || !isfinite(triple->ssq)) return false;
   if (triple->max_abs < 0 || triple->ssq < 0) return false;
   if (triple->max_abs == 0) return triple->ssq == 0;
@@ -105,11 +119,18 @@ static void merge(const gg_triple* triples, size_t count, gg_decision* decision)
 }
 
 /* min(1, max_norm / (norm + epsilon)), which is 1 at a norm of 0 whatever the limit, unless that is 0 itself. */
-static double clip_coefficient(const gg_guard_options* guard, double norm) {
+double gg_clip_coefficient(const gg_guard_options* guard, double norm) {
   if (!guard->clip) return 1;
   if (guard->max_norm == 0) return 0;
   if (norm == 0) return 1;
   return fmin(1, guard->max_norm / (norm + guard->clip_epsilon));
+}
+
+/* The largest magnitude that is squared; monotone in max_abs, so that a group overflows where one of its tensors does.
+ */
+bool gg_overflows_moment(double max_abs, double coefficient, double beta2) {
+  double effective = max_abs * coefficient;
+  return (1.0 - beta2) * (effective * effective) > (double)FLT_MAX;
 }
 
 /* A coefficient that is not a normal number in FP32 becomes one times a power of two. Of the two exponents the first
@@ -125,37 +146,58 @@ static void split_coefficient(gg_decision* decision) {
   decision->factor2 = ldexpf(1, -shift);
 }
 
-static void choose(const gg_guard_options* guard, size_t count, gg_decision* decision) {
-  if (count == 0) {
-    decision->action = GG_SKIPPED;
-    decision->reason = GG_REASON_EMPTY;
-  } else if (decision->nonfinite != 0) {
-    decision->action = guard->on_nonfinite == GG_NONFINITE_ERROR ? GG_REFUSED : GG_SKIPPED;
-    decision->reason = GG_REASON_NONFINITE;
-  } else {
-    decision->action = GG_APPLIED;
-    decision->clip_coefficient = clip_coefficient(guard, decision->norm);
-    split_coefficient(decision);
-  }
+static void stop(gg_decision* decision, gg_reason reason, bool is_error) {
+  decision->action = is_error ? GG_REFUSED : GG_SKIPPED;
+  decision->reason = reason;
 }
 
-gg_status gg_decide_measured(const gg_triple* triples, size_t count, const gg_guard_options* guard,
-                             gg_decision* decision, gg_error* error) {
-  *decision = (gg_decision)GG_DECISION_INIT;
-  merge(triples, count, decision);
-  if (decision->nonfinite == 0 && !isfinite(decision->norm))
+static void choose(const gg_adamw_options* options, const gg_guard_options* guard, size_t count,
+                   gg_decision* decision) {
+  if (count == 0) {
+    stop(decision, GG_REASON_EMPTY, false);
+    return;
+  }
+  if (decision->nonfinite != 0) {
+    stop(decision, GG_REASON_NONFINITE, guard->on_nonfinite == GG_NONFINITE_ERROR);
+    return;
+  }
+  double coefficient = gg_clip_coefficient(guard, decision->norm);
+  if (gg_overflows_moment(decision->max_abs, coefficient, options->beta2)) {
+    decision->nonfinite = GG_KIND_MOMENT;
+    if (moment_policy(guard) != GG_MOMENT_APPLY) {
+      stop(decision, GG_REASON_MOMENT_OVERFLOW, moment_policy(guard) == GG_MOMENT_ERROR);
+      return;
+    }
+  }
+  decision->action = GG_APPLIED;
+  decision->clip_coefficient = coefficient;
+  split_coefficient(decision);
+}
+
+gg_status gg_merge_measured(const gg_triple* triples, size_t count, gg_decision* merged, gg_error* error) {
+  *merged = (gg_decision)GG_DECISION_INIT;
+  merge(triples, count, merged);
+  if (merged->nonfinite == 0 && !isfinite(merged->norm))
     return gg_fail(error, GG_ERROR_DRIVER, __func__,
                    "the device has given statistics that cannot be: the norm of finite gradients came out as %g. Its "
                    "memory or its driver may be faulty; nothing was updated",
-                   decision->norm);
-  choose(guard, count, decision);
+                   merged->norm);
   return GG_OK;
 }
 
-static gg_status decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
-                        gg_error* error) {
-  static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
-  gg_status status = gg_check_guard_options(guard, error);
+gg_status gg_decide_measured(const gg_triple* triples, size_t count, const gg_adamw_options* options,
+                             const gg_guard_options* guard, gg_decision* decision, gg_error* error) {
+  gg_status status = gg_merge_measured(triples, count, decision, error);
+  if (status == GG_OK) choose(options, guard, count, decision);
+  return status;
+}
+
+static gg_status decide(const gg_triple* triples, size_t count, const gg_adamw_options* options,
+                        const gg_guard_options* guard, gg_decision* decision, gg_error* error) {
+  static const gg_adamw_options adamw_defaults = GG_ADAMW_OPTIONS_INIT;
+  static const gg_guard_options guard_defaults = GG_GUARD_OPTIONS_INIT;
+  gg_status status = gg_check_adamw_options(options, error);
+  if (status == GG_OK) status = gg_check_guard_options(guard, error);
   if (status != GG_OK) return status;
   if (decision == NULL) return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "decision is NULL");
   status = gg_check_size(decision->size, DECISION_LEAST, "gg_decision", "gg_decide", error);
@@ -165,15 +207,16 @@ static gg_status decide(const gg_triple* triples, size_t count, const gg_guard_o
   status = check_triples(triples, count, error);
   if (status != GG_OK) return status;
   gg_decision made;
-  status = gg_decide_measured(triples, count, guard != NULL ? guard : &defaults, &made, error);
+  status = gg_decide_measured(triples, count, options != NULL ? options : &adamw_defaults,
+                              guard != NULL ? guard : &guard_defaults, &made, error);
   if (status == GG_OK) gg_copy_prefix(decision, &made, sizeof made);
   return status;
 }
 
-gg_status gg_decide(const gg_triple* triples, size_t count, const gg_guard_options* guard, gg_decision* decision,
-                    gg_error* error) {
+gg_status gg_decide(const gg_triple* triples, size_t count, const gg_adamw_options* options,
+                    const gg_guard_options* guard, gg_decision* decision, gg_error* error) {
   gg_environment saved = gg_environment_enter();
-  gg_status status = decide(triples, count, guard, decision, error);
+  gg_status status = decide(triples, count, options, guard, decision, error);
   gg_environment_leave(saved);
   return status;
 }

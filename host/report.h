@@ -7,4 +7,12 @@
 /* Begins the report of a step: nothing has been done or measured yet. */
 void gg_report_begin(gg_group* group, double gradient_scale);
 
+/* Fills in the tensors' part. Not before somebody asks: with many tensors its square roots take as long as a step. */
+void gg_report_per_tensor(gg_group* group);
+
+#if GG_WITH_GUARD
+/* Marks the tensors of a measured step whose second moment would become infinite with this clip coefficient. */
+void gg_report_moments(gg_group* group, double coefficient, double beta2);
+#endif
+
 #endif

@@ -101,9 +101,8 @@ static gg_status measure(gg_survey* survey, float inverse_scale) {
 }
 
 static gg_status conclude(gg_survey* survey, gg_tensor_report* per_tensor) {
-  static const gg_guard_options defaults = GG_GUARD_OPTIONS_INIT;
   gg_decision merged;
-  gg_status status = gg_decide_measured(survey->triples, survey->count, &defaults, &merged, &survey->context->error);
+  gg_status status = gg_merge_measured(survey->triples, survey->count, &merged, &survey->context->error);
   if (status != GG_OK) return status;
   survey->report.measured = survey->row_count > 0;
   survey->report.norm = merged.norm;

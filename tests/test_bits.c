@@ -262,7 +262,7 @@ static void check_extremes(gg_context* context) {
   set_mode();
   gg_status measured = gg_gradient_stats(context, &gradient, 1, 1, &report, &tensor);
   gg_status refused = gg_gradient_stats(context, &gradient, 1, 1e-300, &report, NULL);
-  gg_status decided = gg_decide(&triple, 1, &guard, &decision, NULL);
+  gg_status decided = gg_decide(&triple, 1, NULL, &guard, &decision, NULL);
   reset_mode();
   GG_CHECK(measured == GG_OK && refused == GG_ERROR_ARGUMENT && decided == GG_OK);
   GG_CHECK(report.norm == 0x5p-140 && tensor.norm == 0x5p-140 && tensor.max_abs == 0x4p-140);

@@ -16,7 +16,7 @@ static gg_triple triple_of(float max_abs, float ssq, uint32_t flags) {
 static gg_decision decide(const gg_triple* triples, size_t count, const gg_guard_options* guard) {
   gg_decision decision = GG_DECISION_INIT;
   gg_error error = GG_ERROR_INIT;
-  if (gg_decide(triples, count, guard, &decision, &error) != GG_OK) gg_test_fail("gg_decide: %s", error.message);
+  if (gg_decide(triples, count, NULL, guard, &decision, &error) != GG_OK) gg_test_fail("gg_decide: %s", error.message);
   return decision;
 }
 
@@ -217,10 +217,10 @@ static void refuse(gg_guard_options guard, const char* mentions) {
   gg_decision decision = GG_DECISION_INIT;
   gg_error error = GG_ERROR_INIT;
   gg_test_case("max_norm %g, epsilon %g, policy %d", guard.max_norm, guard.clip_epsilon, (int)guard.on_nonfinite);
-  GG_CHECK(gg_decide(&triple, 1, &guard, &decision, &error) == GG_ERROR_ARGUMENT);
+  GG_CHECK(gg_decide(&triple, 1, NULL, &guard, &decision, &error) == GG_ERROR_ARGUMENT);
   GG_CHECK(error.status == GG_ERROR_ARGUMENT);
   gg_test_mentions(error.message, mentions);
-  GG_CHECK(gg_decide(&triple, 1, &guard, &decision, NULL) == GG_ERROR_ARGUMENT);
+  GG_CHECK(gg_decide(&triple, 1, NULL, &guard, &decision, NULL) == GG_ERROR_ARGUMENT);
 }
 
 Test(policy, options_out_of_range_are_argument_errors, .timeout = 10) {

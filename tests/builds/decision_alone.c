@@ -11,7 +11,7 @@ int main(void) {
   guard.max_norm = 1;
   gg_decision decision = GG_DECISION_INIT;
   gg_error error = GG_ERROR_INIT;
-  if (gg_decide(triples, 2, &guard, &decision, &error) != GG_OK) {
+  if (gg_decide(triples, 2, NULL, &guard, &decision, &error) != GG_OK) {
     fprintf(stderr, "%s\n", error.message);
     return 1;
   }

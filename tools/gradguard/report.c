@@ -4,7 +4,7 @@
 #include <string.h>
 
 const gg_kind_name gg_kind_names[GG_KIND_NAMES] = {
-    {GG_KIND_INF, "inf"}, {GG_KIND_NAN, "nan"}, {GG_KIND_OVERFLOW, "overflow"}};
+    {GG_KIND_INF, "inf"}, {GG_KIND_NAN, "nan"}, {GG_KIND_OVERFLOW, "overflow"}, {GG_KIND_MOMENT, "moment"}};
 
 uint64_t gg_census_count(const gg_nonfinite_census* census, uint32_t kind) {
   return kind == GG_KIND_NAN ? census->nan_count : kind == GG_KIND_INF ? census->inf_count : census->overflow_count;
@@ -35,6 +35,8 @@ const char* gg_reason_text(gg_reason reason) {
       return "empty";
     case GG_REASON_NONFINITE:
       return "nonfinite";
+    case GG_REASON_MOMENT_OVERFLOW:
+      return "moment_overflow";
     default:
       return NULL;
   }

@@ -29,12 +29,14 @@ char* gg_inspect_json(const gg_result* result);
 /* Writes `text` to stdout and flushes; false if stdout did not take it (`problem` says why). */
 bool gg_print_report(const char* text, gg_problem* problem);
 
-/* The kinds of non-finite values by name, sorted as reports list them. */
+/* The kinds by name, sorted as reports list them. First those of a gradient's values, which a census counts; "moment"
+ * stands alone wherever it stands. */
 typedef struct gg_kind_name {
   uint32_t kind;
   const char* name;
 } gg_kind_name;
-#define GG_KIND_NAMES 3
+#define GG_VALUE_KINDS 3
+#define GG_KIND_NAMES  4
 extern const gg_kind_name gg_kind_names[GG_KIND_NAMES];
 
 /* How many values of a kind and where the first is. */

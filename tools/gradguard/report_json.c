@@ -30,7 +30,7 @@ static json_t* shape(const gg_stored_tensor* tensor) {
 static void add_census(json_t* object, const gg_nonfinite_census* census) {
   json_t* counts = json_object();
   json_t* firsts = json_object();
-  for (size_t i = 0; i < GG_KIND_NAMES; ++i) {
+  for (size_t i = 0; i < GG_VALUE_KINDS; ++i) {
     const uint64_t count = gg_census_count(census, gg_kind_names[i].kind);
     const uint64_t first = gg_census_first(census, gg_kind_names[i].kind);
     json_object_set_new(counts, gg_kind_names[i].name, json_integer((json_int_t)count));

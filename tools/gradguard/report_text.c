@@ -21,7 +21,7 @@ static void print_head(FILE* out, const gg_result* result) {
 static void print_measurement(FILE* out, const gg_report* report) {
   if (!report->measured) return;
   fprintf(out, "norm          %.9g%s\n", report->norm, isinf(report->norm) ? " (non-finite values, see below)" : "");
-  fprintf(out, "max |g|       %.9g%s\n", report->max_abs, report->nonfinite != 0 ? " (of the finite values)" : "");
+  fprintf(out, "max |g|       %.9g%s\n", report->max_abs, isinf(report->norm) ? " (of the finite values)" : "");
 }
 
 /* "1025 = [8, 1]": the place in the file's own terms, and the one that a person indexes with. */
@@ -40,7 +40,7 @@ static void print_place(FILE* out, const gg_stored_tensor* tensor, uint64_t inde
 
 /* inspect: a line for each kind, with how many and where. */
 static void print_census(FILE* out, const gg_stored_tensor* gradient, const gg_nonfinite_census* census) {
-  for (size_t i = 0; i < GG_KIND_NAMES; ++i) {
+  for (size_t i = 0; i < GG_VALUE_KINDS; ++i) {
     const uint64_t count = gg_census_count(census, gg_kind_names[i].kind);
     if (count == 0) continue;
     fprintf(out, "      %-8s  %llu of %llu, first at ", gg_kind_names[i].name, (unsigned long long)count,
@@ -89,6 +89,15 @@ static void print_meaning(FILE* out, uint32_t bits) {
         "            --grad-scale.\n",
         out);
   }
+  if (bits & GG_KIND_MOMENT) {
+    fputs(
+        "  moment    is a finite gradient whose square is too large for exp_avg_sq in FP32. Once that is infinite, "
+        "its\n"
+        "            parameter never moves again. Check --grad-scale (a loss scale that is still in the gradients), "
+        "or\n"
+        "            clip with --max-norm; --on-moment-overflow skip does not apply such a step.\n",
+        out);
+  }
 }
 
 static size_t print_all_flagged(FILE* out, const gg_result* result) {
@@ -96,8 +105,10 @@ static size_t print_all_flagged(FILE* out, const gg_result* result) {
   if (result->report->per_tensor == NULL) return 0;
   for (size_t i = 0; i < result->count; ++i) flagged += result->report->per_tensor[i].nonfinite != 0;
   if (flagged == 0) return 0;
-  fprintf(out, "\n%zu of %zu tensors hold%s non-finite values, in the order of the file:\n", flagged, result->count,
-          flagged == 1 ? "s" : "");
+  const bool one = flagged == 1;
+  fprintf(out, "\n%zu of %zu tensors %s%s, in the order of the file:\n", flagged, result->count, one ? "holds" : "hold",
+          result->report->nonfinite == GG_KIND_MOMENT ? " gradients too large for the second moment"
+                                                      : " non-finite values");
   size_t shown = 0;
   for (size_t i = 0; i < result->count && shown < FLAGGED_SHOWN; ++i) {
     if (result->report->per_tensor[i].nonfinite == 0) continue;
@@ -174,7 +185,10 @@ static const char* outcome(const gg_report* report) {
     case GG_APPLIED:
       return "applied       the outputs hold the new parameters and state";
     case GG_REFUSED:
-      return "error         non-finite gradients under --on-nonfinite error: nothing was written";
+      return report->reason == GG_REASON_MOMENT_OVERFLOW
+                 ? "error         a second moment would become infinite, under --on-moment-overflow error: nothing was "
+                   "written"
+                 : "error         non-finite gradients under --on-nonfinite error: nothing was written";
     default:
       break;
   }
@@ -183,6 +197,8 @@ static const char* outcome(const gg_report* report) {
       return "skipped       as requested (--skip-update): the outputs hold the unchanged values";
     case GG_REASON_EMPTY:
       return "skipped       no gradient has an element: the outputs hold the unchanged values";
+    case GG_REASON_MOMENT_OVERFLOW:
+      return "skipped       a second moment would become infinite: the outputs hold the unchanged values";
     default:
       return "skipped       non-finite gradients: the outputs hold the unchanged values";
   }
@@ -205,7 +221,7 @@ char* gg_step_text(const gg_result* result) {
   fprintf(out, "work          %u reduction and %u update launches, %llu bytes read back, %llu bytes of scratch\n",
           report->reduction_launches, report->update_launches, (unsigned long long)report->readback_bytes,
           (unsigned long long)report->scratch_bytes);
-  if (print_all_flagged(out, result) != 0) {
+  if (print_all_flagged(out, result) != 0 && report->nonfinite != GG_KIND_MOMENT) {
     fprintf(out, "\n`gradguard inspect --grads %s --grad-scale %.9g` counts and locates them.\n",
             result->gradients_path, report->gradient_scale);
   }

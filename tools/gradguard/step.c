@@ -62,16 +62,16 @@ static bool check_paths(const gg_step_arguments* arguments, gg_problem* problem)
 }
 
 /* The library checks every option again; this says so before large files are loaded. */
-static bool check_guard(const gg_guard_options* guard, gg_problem* problem) {
+static bool check_options(const gg_step_arguments* arguments, gg_problem* problem) {
   gg_decision decision = GG_DECISION_INIT;
   gg_error error = GG_ERROR_INIT;
-  const gg_status status = gg_decide(NULL, 0, guard, &decision, &error);
+  const gg_status status = gg_decide(NULL, 0, &arguments->adamw, &arguments->guard, &decision, &error);
   return status != GG_ERROR_ARGUMENT || gg_refuse_error(problem, status, &error, "checking the options");
 }
 
 static bool open_files(step_run* run, gg_problem* problem) {
   const gg_step_arguments* arguments = run->arguments;
-  if (!check_guard(&arguments->guard, problem) ||
+  if (!check_options(arguments, problem) ||
       !gg_checkpoint_open(&run->checkpoint, arguments->parameters, arguments->gradients, arguments->state,
                           arguments->amsgrad, problem) ||
       !check_paths(arguments, problem)) {
@@ -191,8 +191,10 @@ static bool deliver(step_run* run, gg_problem* problem) {
   }
   free(text);
   if (good && refused) {
-    return gg_refuse(problem, GG_EXIT_NONFINITE,
-                     "non-finite gradients under --on-nonfinite error; nothing was written");
+    return gg_refuse(problem, GG_EXIT_NONFINITE, "%s; nothing was written",
+                     run->report.reason == GG_REASON_MOMENT_OVERFLOW
+                         ? "a second moment would become infinite, under --on-moment-overflow error"
+                         : "non-finite gradients under --on-nonfinite error");
   }
   return good;
 }

@@ -30,7 +30,10 @@ const char gg_step_help[] =
     "  --grad-scale X        loss scale that the gradients are divided by, > 0 (1)\n"
     "  --max-norm X          clip to this norm of all gradients together, >= 0 (no clipping)\n"
     "  --clip-epsilon X      coefficient = min(1, max-norm / (norm + X)), >= 0 (1e-6)\n"
-    "  --on-nonfinite WHAT   skip: change nothing, exit 3; error: write nothing, exit 4 (skip)\n"
+    "  --on-nonfinite WHAT   NaN or Inf: skip: change nothing, exit 3; error: write nothing, exit 4 (skip)\n"
+    "  --on-moment-overflow WHAT\n"
+    "                        finite gradients so large that exp_avg_sq becomes infinite, and their parameters never\n"
+    "                        move again: apply: step and say so; skip, error: as above (apply)\n"
     "  --skip-update         change nothing whatever the gradients are, exit 3\n"
     "\n"
     "Run:\n"
@@ -40,7 +43,7 @@ const char gg_step_help[] =
     "  --report text|json    form of the report on stdout (text)\n"
     "  --help                this text\n"
     "\n"
-    "Exit status: 0 applied, 3 skipped, 4 non-finite under --on-nonfinite error, 2 bad arguments or input,\n"
+    "Exit status: 0 applied, 3 skipped, 4 refused under an error policy, 2 bad arguments or input,\n"
     "5 no such device, 1 anything else. After 1, 2, 4 and 5 no output file was created or changed.\n";
 
 /* Options that hold a number or a text are kept apart by range, so that one line reads each kind. */
@@ -63,6 +66,7 @@ enum option_code {
   OPTION_KERNEL,
   TEXTS_END,
   OPTION_ON_NONFINITE,
+  OPTION_ON_MOMENT_OVERFLOW,
   OPTION_REPORT,
   OPTION_AMSGRAD,
   OPTION_MAXIMIZE,
@@ -88,6 +92,7 @@ static const struct option options[] = {
     {"device", required_argument, NULL, OPTION_DEVICE},
     {"kernel", required_argument, NULL, OPTION_KERNEL},
     {"on-nonfinite", required_argument, NULL, OPTION_ON_NONFINITE},
+    {"on-moment-overflow", required_argument, NULL, OPTION_ON_MOMENT_OVERFLOW},
     {"report", required_argument, NULL, OPTION_REPORT},
     {"amsgrad", no_argument, NULL, OPTION_AMSGRAD},
     {"maximize", no_argument, NULL, OPTION_MAXIMIZE},
@@ -112,7 +117,7 @@ static const char** text_of(gg_step_arguments* arguments, int code) {
   return texts[code - OPTION_PARAMS];
 }
 
-static bool parse_policy(const char* text, gg_nonfinite_policy* policy, gg_problem* problem) {
+static bool parse_nonfinite(const char* text, gg_nonfinite_policy* policy, gg_problem* problem) {
   gg_quoted quoted;
   if (strcmp(text, "skip") == 0) {
     *policy = GG_NONFINITE_SKIP;
@@ -120,6 +125,21 @@ static bool parse_policy(const char* text, gg_nonfinite_policy* policy, gg_probl
     *policy = GG_NONFINITE_ERROR;
   } else {
     return gg_refuse(problem, GG_EXIT_INPUT, "--on-nonfinite: %s is neither skip nor error", gg_quote(&quoted, text));
+  }
+  return true;
+}
+
+static bool parse_moment(const char* text, gg_moment_policy* policy, gg_problem* problem) {
+  gg_quoted quoted;
+  if (strcmp(text, "apply") == 0) {
+    *policy = GG_MOMENT_APPLY;
+  } else if (strcmp(text, "skip") == 0) {
+    *policy = GG_MOMENT_SKIP;
+  } else if (strcmp(text, "error") == 0) {
+    *policy = GG_MOMENT_ERROR;
+  } else {
+    return gg_refuse(problem, GG_EXIT_INPUT, "--on-moment-overflow: %s is none of apply, skip and error",
+                     gg_quote(&quoted, text));
   }
   return true;
 }
@@ -137,7 +157,9 @@ static bool read_option(gg_step_arguments* arguments, int code, const char* name
   }
   switch (code) {
     case OPTION_ON_NONFINITE:
-      return parse_policy(optarg, &arguments->guard.on_nonfinite, problem);
+      return parse_nonfinite(optarg, &arguments->guard.on_nonfinite, problem);
+    case OPTION_ON_MOMENT_OVERFLOW:
+      return parse_moment(optarg, &arguments->guard.on_moment_overflow, problem);
     case OPTION_REPORT:
       return gg_parse_form("--report", optarg, &arguments->form, problem);
     case OPTION_AMSGRAD:
