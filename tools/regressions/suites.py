@@ -19,7 +19,7 @@ PYTHON_MODULES = ("numpy", "torch")
 DEVICELESS = ["policy", "port", "opencl", "opencl_calls", "opencl_machine", "cuda_interop", "cuda_driver", "cuda_host",
               "cuda_messages"]
 EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
-                 "formula", "contract", "scarcity", "bits", "endurance"]
+                 "formula", "moment", "contract", "scarcity", "bits", "endurance"]
 ONE_BACKEND = {"opencl": ["opencl", "opencl_host"], "cuda": ["cuda_interop"]}
 SLOW = {"bits", "endurance", "cuda_driver"}
 SLOW_ON_A_DEVICE = SLOW | {"faults", "formula", "validation", "opencl_host"}
