@@ -65,7 +65,7 @@ logs=$(realpath -m "${folders[1]:-$root/build/gpu-logs}")
 cd "$root" || exit 1
 mkdir -p "$logs" || exit 1
 programs=()
-for source in tests/test_*.c; do
+for source in tests/*/test_*.c; do
   name=$(basename "$source" .c)
   if [[ ! -x "$build/tests/$name" ]]; then
     echo "tests/gpu.sh: $build/tests/$name is not there: build with scons lib tools tests" >&2

@@ -73,7 +73,7 @@ def count_tap(results, name, tap):
 def run_criterion(results, build):
     programs = [path for path in sorted(glob.glob(f"{build}/tests/test_*")) if os.access(path, os.X_OK)]
     # What a deleted or renamed test left behind is not run.
-    programs = [path for path in programs if os.path.exists(f"tests/{os.path.basename(path)}.c")]
+    programs = [path for path in programs if glob.glob(f"tests/*/{os.path.basename(path)}.c")]
     if not programs:
         results.fail("criterion", f"no test program in {build}/tests")
     for path in programs:

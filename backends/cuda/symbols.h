@@ -2,8 +2,8 @@
  * The driver functions that the backend calls, each once: X(name in <cuda.h>, name in libcuda.so.1, parameters).
  *
  * <cuda.h> maps many of the plain names to versioned ones by macro; the names of older interfaces, with other types,
- * stay in the library. So both are written down, and tests/test_cuda_driver.c compares them and every signature with
- * <cuda.h> where there is one. All return a gg_cu_result.
+ * stay in the library. So both are written down, and tests/cuda/test_cuda_symbols.c compares them and every signature
+ * with <cuda.h> where there is one. All return a gg_cu_result.
  */
 #ifndef GG_BACKENDS_CUDA_SYMBOLS_H
 #define GG_BACKENDS_CUDA_SYMBOLS_H

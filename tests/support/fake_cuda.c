@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/support/compare.h"
-#include "tests/support/fake_state.h"
+#include "tests/support/fake_cuda_state.h"
 
 gg_fake_cuda_machine gg_fake_cuda;
 gg_fake_state gg_fake;

@@ -265,7 +265,7 @@ def test_build_has_every_combination_once():
 
 
 def test_every_test_program_belongs_to_a_suite():
-    programs = {os.path.basename(path)[len("test_") : -2] for path in glob.glob(f"{harness.ROOT}/tests/test_*.c")}
+    programs = {os.path.basename(path)[len("test_") : -2] for path in glob.glob(f"{harness.ROOT}/tests/*/test_*.c")}
     named = {*suites.DEVICELESS, *suites.EVERY_BACKEND, *suites.ONE_BACKEND["opencl"], *suites.ONE_BACKEND["cuda"]}
     assert programs - named == {"large"} and not named - programs
 

@@ -16,12 +16,12 @@ PYTHON_MODULES = ("numpy", "torch")
 # The Criterion programs: those with tests that need no device, those with the same tests on every backend, and those of
 # one backend. test_large is in none: it asks for 60 GB and has tests/gpu.sh. --quick leaves out the slow ones;
 # `./dev test` runs them apart from this.
-DEVICELESS = ["policy", "port", "opencl", "opencl_calls", "opencl_machine", "cuda_interop", "cuda_driver", "cuda_host",
-              "cuda_messages"]
+DEVICELESS = ["policy", "port", "opencl_interop", "opencl_symbols", "opencl_calls", "opencl_machine", "cuda_interop",
+              "cuda_symbols", "cuda_calls", "cuda_machine"]
 EVERY_BACKEND = ["context", "validation", "decision", "pending", "faults", "statistics", "cases", "properties",
                  "formula", "moment", "contract", "scarcity", "bits", "endurance"]
-ONE_BACKEND = {"opencl": ["opencl", "opencl_host"], "cuda": ["cuda_interop"]}
-SLOW = {"bits", "endurance", "cuda_driver"}
+ONE_BACKEND = {"opencl": ["opencl_interop", "opencl_host"], "cuda": ["cuda_interop"]}
+SLOW = {"bits", "endurance", "cuda_symbols"}
 SLOW_ON_A_DEVICE = SLOW | {"faults", "formula", "validation", "opencl_host"}
 
 BENCH_BLOCKED = {5: "gradguard-bench found no such device: see its log"}

@@ -10,7 +10,7 @@
 
 #ifndef GG_BACKEND_CUDA
 
-Test(cuda_messages, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
+Test(cuda_machine, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
 
 #else
 
@@ -61,7 +61,7 @@ static struct rlimit allow_no_file(void) {
   return before;
 }
 
-Test(cuda_messages, no_driver, .timeout = 10) {
+Test(cuda_machine, no_driver, .timeout = 10) {
   gg_cuda_driver driver;
   gg_error error = GG_ERROR_INIT;
   struct rlimit before = allow_no_file();
@@ -71,7 +71,7 @@ Test(cuda_messages, no_driver, .timeout = 10) {
   MENTIONS(error.message, "libcuda.so.1", "Install the NVIDIA driver", "container", "--gpus all");
 }
 
-Test(cuda_messages, no_nvrtc, .timeout = 10) {
+Test(cuda_machine, no_nvrtc, .timeout = 10) {
   gg_nvrtc nvrtc;
   gg_error error = GG_ERROR_INIT;
   struct rlimit before = allow_no_file();
@@ -81,7 +81,7 @@ Test(cuda_messages, no_nvrtc, .timeout = 10) {
   MENTIONS(error.message, "NVRTC", "libnvrtc.so.12", "Install the CUDA toolkit", "LD_LIBRARY_PATH", "cubin");
 }
 
-Test(cuda_messages, no_device, .timeout = 10) {
+Test(cuda_machine, no_device, .timeout = 10) {
   gg_device_info info;
   for (int listed = 0; listed < 2; listed++) { /* drivers say it in two ways */
     gg_cuda_platform platform = gg_fake_cuda_start();
@@ -100,7 +100,7 @@ Test(cuda_messages, no_device, .timeout = 10) {
   }
 }
 
-Test(cuda_messages, a_driver_that_does_not_start, .timeout = 10) {
+Test(cuda_machine, a_driver_that_does_not_start, .timeout = 10) {
   static const struct {
     unsigned code;
     gg_status status;
@@ -123,7 +123,7 @@ Test(cuda_messages, a_driver_that_does_not_start, .timeout = 10) {
   }
 }
 
-Test(cuda_messages, wrong_ids_are_told_what_there_is, .timeout = 10) {
+Test(cuda_machine, wrong_ids_are_told_what_there_is, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_error error = refused(&platform, "cuda:2", NULL);
   GG_CHECK(error.status == GG_ERROR_NO_DEVICE);
@@ -136,7 +136,7 @@ Test(cuda_messages, wrong_ids_are_told_what_there_is, .timeout = 10) {
   }
 }
 
-Test(cuda_messages, prohibited_compute_is_listed_with_the_cure, .timeout = 10) {
+Test(cuda_machine, prohibited_compute_is_listed_with_the_cure, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_fake_cuda.compute_mode = GG_CU_COMPUTEMODE_PROHIBITED;
   gg_device_info infos[2];
@@ -157,25 +157,25 @@ static gg_error refused_on(const char* route, gg_cu_result code) {
   return error;
 }
 
-Test(cuda_messages, a_driver_older_than_the_ptx, .timeout = 10) {
+Test(cuda_machine, a_driver_older_than_the_ptx, .timeout = 10) {
   gg_error error = refused_on("ptx", GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   MENTIONS(error.message, "newer CUDA toolkit", "update the NVIDIA driver", "route cubin", "route nvrtc",
            "GRADGUARD_CUDA_KERNELS");
 }
 
-Test(cuda_messages, no_machine_code_for_the_architecture, .timeout = 10) {
+Test(cuda_machine, no_machine_code_for_the_architecture, .timeout = 10) {
   gg_error error = refused_on("cubin", GG_CUDA_ERROR_NO_BINARY_FOR_GPU);
   MENTIONS(error.message, "no code for this GPU", "ptx or nvrtc", "gencode=");
 }
 
-Test(cuda_messages, no_compiler_in_the_driver, .timeout = 10) {
+Test(cuda_machine, no_compiler_in_the_driver, .timeout = 10) {
   gg_error error = refused_on("ptx", GG_CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
   MENTIONS(error.message, "libnvidia-ptxjitcompiler.so.1", "cubin or nvrtc");
   error = refused_on("ptx", GG_CUDA_ERROR_JIT_COMPILATION_DISABLED);
   MENTIONS(error.message, "CUDA_DISABLE_PTX_JIT", "cubin");
 }
 
-Test(cuda_messages, a_build_without_nvcc_says_so, .timeout = 10) {
+Test(cuda_machine, a_build_without_nvcc_says_so, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   platform.fatbin = NULL;
   platform.ptx = NULL;
@@ -193,14 +193,14 @@ Test(cuda_messages, a_build_without_nvcc_says_so, .timeout = 10) {
   MENTIONS(info.reason, "no embedded kernels", "NVRTC", "build with nvcc");
 }
 
-Test(cuda_messages, an_unknown_route_is_told_the_three, .timeout = 10) {
+Test(cuda_machine, an_unknown_route_is_told_the_three, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_error error = refused(&platform, "cuda:0", "sass");
   GG_CHECK(error.status == GG_ERROR_ARGUMENT);
   MENTIONS(error.message, "\"sass\"", "\"cubin\", \"ptx\" or \"nvrtc\"");
 }
 
-Test(cuda_messages, run_time_compilation_fits_the_device, .timeout = 10) {
+Test(cuda_machine, run_time_compilation_fits_the_device, .timeout = 10) {
   static const struct {
     int capability;
     const char* target; /* NULL: refused */
@@ -226,7 +226,7 @@ Test(cuda_messages, run_time_compilation_fits_the_device, .timeout = 10) {
   }
 }
 
-Test(cuda_messages, the_compiler_is_quoted, .timeout = 10) {
+Test(cuda_machine, the_compiler_is_quoted, .timeout = 10) {
   gg_error error = GG_ERROR_INIT;
   for (unsigned nth = 1; strcmp(error.function, "nvrtcCompileProgram") != 0; nth++) {
     GG_CHECK(nth < 100);
@@ -264,7 +264,7 @@ static const char* route_of(const gg_cuda_platform* platform, lines* kept) {
   return route;
 }
 
-Test(cuda_messages, a_route_gives_way_to_the_next_unless_it_was_named, .timeout = 10) {
+Test(cuda_machine, a_route_gives_way_to_the_next_unless_it_was_named, .timeout = 10) {
   lines* kept = calloc(1, sizeof *kept);
   GG_CHECK(kept != NULL);
   gg_cuda_platform platform = gg_fake_cuda_start();
@@ -294,7 +294,7 @@ Test(cuda_messages, a_route_gives_way_to_the_next_unless_it_was_named, .timeout 
   free(kept);
 }
 
-Test(cuda_messages, no_route_at_all_says_why_for_each, .timeout = 10) {
+Test(cuda_machine, no_route_at_all_says_why_for_each, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_fake_cuda.fatbin = GG_CUDA_ERROR_NO_BINARY_FOR_GPU;
   gg_fake_cuda.ptx = GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
@@ -305,7 +305,7 @@ Test(cuda_messages, no_route_at_all_says_why_for_each, .timeout = 10) {
            "ptx: ", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "nvrtc: the fake machine has no NVRTC");
 }
 
-Test(cuda_messages, a_shortage_or_a_fault_is_no_reason_for_another_route, .timeout = 10) {
+Test(cuda_machine, a_shortage_or_a_fault_is_no_reason_for_another_route, .timeout = 10) {
   static const gg_cu_result codes[] = {GG_CUDA_ERROR_OUT_OF_MEMORY, GG_CUDA_ERROR_ILLEGAL_ADDRESS};
   for (int i = 0; i < 2; i++) {
     gg_cuda_platform platform = gg_fake_cuda_start();
@@ -318,7 +318,7 @@ Test(cuda_messages, a_shortage_or_a_fault_is_no_reason_for_another_route, .timeo
 
 /* ---- Memory of the caller ---- */
 
-Test(cuda_messages, foreign_pointers_are_refused_with_the_reason, .timeout = 10) {
+Test(cuda_machine, foreign_pointers_are_refused_with_the_reason, .timeout = 10) {
   enum { HOST = GG_CU_MEMORYTYPE_HOST, DEVICE = GG_CU_MEMORYTYPE_DEVICE };
   const gg_cu_pointer at = (gg_cu_pointer)1 << 40;
   gg_cu_context other = (gg_cu_context)(void*)&keep_line;
@@ -356,7 +356,7 @@ Test(cuda_messages, foreign_pointers_are_refused_with_the_reason, .timeout = 10)
   }
 }
 
-Test(cuda_messages, tables_that_cannot_be_are_refused, .timeout = 10) {
+Test(cuda_machine, tables_that_cannot_be_are_refused, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_error error;
   gg_open_request request = {.id = "cuda:0"};

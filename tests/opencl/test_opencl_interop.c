@@ -1,15 +1,7 @@
-/* The OpenCL backend beside its caller: queues and memory of the caller's, and the names taken from no vendor header.
- */
+/* The OpenCL backend beside its caller: queues and memory of the caller's. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef GG_HAVE_CL_H
-#define CL_TARGET_OPENCL_VERSION 200
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
-#include <CL/cl_ext.h>
-#endif
 
 #include "api/opencl.h"
 #include "tests/support/compare.h"
@@ -18,37 +10,11 @@
 
 #ifndef GG_BACKEND_OPENCL
 
-Test(opencl, this_build_has_no_opencl_backend, .timeout = 10) { cr_skip("built without backends=opencl"); }
+Test(opencl_interop, this_build_has_no_opencl_backend, .timeout = 10) { cr_skip("built without backends=opencl"); }
 
 #else
 
 #include "backends/opencl/loader.h"
-
-#ifdef GG_HAVE_CL_H
-
-#define SAME_VALUE(name, value) \
-  if ((long long)CL_##name != (long long)(value)) gg_test_fail("CL_%s is %lld", #name, (long long)CL_##name);
-
-Test(opencl, constants_are_those_of_the_vendor_header, .timeout = 10) {
-  GG_CL_CONSTANTS(SAME_VALUE)
-  GG_CL_ERRORS(SAME_VALUE)
-  GG_CHECK(sizeof(gg_cl_int) == sizeof(cl_int) && sizeof(gg_cl_bits) == sizeof(cl_bitfield));
-  GG_CHECK(sizeof(gg_cl_property) == sizeof(cl_context_properties) && sizeof(gg_cl_bool) == sizeof(cl_bool));
-}
-
-#define SAME_FUNCTION(result, name, parameters)                     \
-  {                                                                 \
-    typedef result(*ours) parameters;                               \
-    if (!__builtin_types_compatible_p(ours, __typeof__(&name)))     \
-      gg_test_fail("%s is declared otherwise in <CL/cl.h>", #name); \
-  }
-
-Test(opencl, functions_are_those_of_the_vendor_header, .timeout = 10) {
-  GG_CL_REQUIRED_SYMBOLS(SAME_FUNCTION)
-  GG_CL_OPTIONAL_SYMBOLS(SAME_FUNCTION)
-}
-
-#endif
 
 /* The caller's side: a queue, as the library made it for another context, and what belongs to it. */
 typedef struct caller {
@@ -99,10 +65,10 @@ static void foreign_mem_body(gg_context* context) {
   gg_foreign_out_of_place(context, wrap_mem, &from);
 }
 
-Test(opencl, memory_objects_of_the_caller_give_the_same_bits_svm_opencl, .timeout = 60) {
+Test(opencl_interop, memory_objects_of_the_caller_give_the_same_bits_svm_opencl, .timeout = 60) {
   gg_test_on("opencl", "svm", 0, foreign_mem_body);
 }
-Test(opencl, memory_objects_of_the_caller_give_the_same_bits_arena_opencl, .timeout = 60) {
+Test(opencl_interop, memory_objects_of_the_caller_give_the_same_bits_arena_opencl, .timeout = 60) {
   gg_test_on("opencl", "arena", 0, foreign_mem_body);
 }
 
@@ -116,7 +82,7 @@ static void foreign_svm_body(gg_context* context) {
   for (size_t i = 0; i < from.count; i++) from.api.clSVMFree(from.context, from.objects[i]);
 }
 
-Test(opencl, shared_virtual_memory_of_the_caller_gives_the_same_bits_opencl, .timeout = 60) {
+Test(opencl_interop, shared_virtual_memory_of_the_caller_gives_the_same_bits_opencl, .timeout = 60) {
   gg_test_on("opencl", "svm", 0, foreign_svm_body);
 }
 
@@ -143,7 +109,7 @@ static void adopted_queue_body(gg_context* context) {
   gg_context_destroy(&adopting);
 }
 
-Test(opencl, a_queue_of_the_caller_is_adopted_opencl, .timeout = 60) {
+Test(opencl_interop, a_queue_of_the_caller_is_adopted_opencl, .timeout = 60) {
   gg_test_on("opencl", NULL, 0, adopted_queue_body);
 }
 
@@ -178,7 +144,9 @@ static void refusals_body(gg_context* context) {
   from.api.clReleaseMemObject(memory);
 }
 
-Test(opencl, foreign_objects_are_checked_opencl, .timeout = 60) { gg_test_on("opencl", NULL, 0, refusals_body); }
+Test(opencl_interop, foreign_objects_are_checked_opencl, .timeout = 60) {
+  gg_test_on("opencl", NULL, 0, refusals_body);
+}
 
 static void other_backends_body(gg_context* context) {
   GG_CHECK(gg_opencl_queue(context) == NULL);
@@ -190,7 +158,7 @@ static void other_backends_body(gg_context* context) {
   GG_CHECK(buffer == NULL);
 }
 
-Test(opencl, contexts_of_other_backends_have_no_queue_cpu, .timeout = 30) {
+Test(opencl_interop, contexts_of_other_backends_have_no_queue_cpu, .timeout = 30) {
   gg_test_on("cpu", NULL, 0, other_backends_body);
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/support/fake_state.h"
+#include "tests/support/fake_cuda_state.h"
 
 #define DECLARE(plain, name, parameters) static gg_cu_result fake_##name parameters;
 GG_CUDA_SYMBOLS(DECLARE)

@@ -8,7 +8,7 @@
 
 #ifndef GG_BACKEND_CUDA
 
-Test(cuda_host, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
+Test(cuda_calls, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
 
 #else
 
@@ -241,25 +241,25 @@ static void every_call_fails_on(machine on) {
   gg_fake_cuda_check_heap();
 }
 
-Test(cuda_host, any_call_may_fail_on_route_cubin, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_on_route_cubin, .timeout = 60) {
   every_call_fails_on((machine){.route = "cubin", .capability = 90});
 }
-Test(cuda_host, any_call_may_fail_on_route_ptx, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_on_route_ptx, .timeout = 60) {
   every_call_fails_on((machine){.route = "ptx", .capability = 90, .unmapped = true});
 }
-Test(cuda_host, any_call_may_fail_on_route_nvrtc, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_on_route_nvrtc, .timeout = 60) {
   every_call_fails_on((machine){.route = "nvrtc", .capability = 90});
   every_call_fails_on((machine){.route = "nvrtc", .capability = 103}); /* the compiler makes PTX */
 }
-Test(cuda_host, any_call_may_fail_on_the_best_route, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_on_the_best_route, .timeout = 60) {
   every_call_fails_on((machine){.route = NULL, .capability = 90});
 }
-Test(cuda_host, any_call_may_fail_on_a_stream_of_the_caller, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_on_a_stream_of_the_caller, .timeout = 60) {
   every_call_fails_on((machine){.route = "cubin", .capability = 90, .adopted = true});
 }
 
 /* A device that does not answer is listed with the reason, and the others as they are. */
-Test(cuda_host, any_call_may_fail_while_devices_are_listed, .timeout = 60) {
+Test(cuda_calls, any_call_may_fail_while_devices_are_listed, .timeout = 60) {
   gg_device_info infos[4];
   for (unsigned nth = 1;; nth++) {
     gg_cuda_platform platform = gg_fake_cuda_start();
@@ -292,7 +292,7 @@ static life open_life(const gg_cuda_platform* platform, const char* route) {
   return l;
 }
 
-Test(cuda_host, a_sticky_fault_loses_the_device_and_closing_is_safe, .timeout = 60) {
+Test(cuda_calls, a_sticky_fault_loses_the_device_and_closing_is_safe, .timeout = 60) {
   static const unsigned codes[] = {4,   201, 214, 220, 226, 700, 702, 709, 710,
                                    714, 715, 716, 717, 718, 719, 721, 810, 999};
   for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
@@ -319,7 +319,7 @@ Test(cuda_host, a_sticky_fault_loses_the_device_and_closing_is_safe, .timeout = 
   gg_fake_cuda_check_heap();
 }
 
-Test(cuda_host, other_failures_leave_the_device_alone, .timeout = 30) {
+Test(cuda_calls, other_failures_leave_the_device_alone, .timeout = 30) {
   static const unsigned codes[] = {1, 2, 304, 400, 701, 801};
   for (size_t c = 0; c < sizeof codes / sizeof *codes; c++) {
     gg_cuda_platform platform = gg_fake_cuda_start();
@@ -335,7 +335,7 @@ Test(cuda_host, other_failures_leave_the_device_alone, .timeout = 30) {
   gg_fake_cuda_check_heap();
 }
 
-Test(cuda_host, an_error_without_a_name_still_has_its_number, .timeout = 10) {
+Test(cuda_calls, an_error_without_a_name_still_has_its_number, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   life l = open_life(&platform, NULL);
   gg_error error = GG_ERROR_INIT;

@@ -10,7 +10,7 @@
 
 #ifndef GG_BACKEND_CUDA
 
-Test(cuda_driver, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
+Test(cuda_symbols, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built without backends=cuda"); }
 
 #else
 
@@ -40,12 +40,12 @@ Test(cuda_driver, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("buil
       gg_test_fail("%s is declared otherwise in <cuda.h>", #name);                                   \
   }
 
-Test(cuda_driver, functions_are_those_of_the_vendor_header, .timeout = 10){GG_CUDA_SYMBOLS(SAME_FUNCTION)}
+Test(cuda_symbols, functions_are_those_of_the_vendor_header, .timeout = 10){GG_CUDA_SYMBOLS(SAME_FUNCTION)}
 
 #define SAME_VALUE(name, value) \
   if ((long long)name != (long long)(value)) gg_test_fail("%s is %lld", #name, (long long)name);
 
-Test(cuda_driver, constants_are_those_of_the_vendor_header, .timeout = 10) {
+Test(cuda_symbols, constants_are_those_of_the_vendor_header, .timeout = 10) {
   GG_CUDA_CONSTANTS(SAME_VALUE)
   GG_CHECK(sizeof(gg_cu_result) == sizeof(CUresult) && sizeof(gg_cu_enum) == sizeof(CUpointer_attribute));
   GG_CHECK(sizeof(gg_cu_pointer) == sizeof(CUdeviceptr) && sizeof(gg_cu_device) == sizeof(CUdevice));
@@ -58,7 +58,7 @@ Test(cuda_driver, constants_are_those_of_the_vendor_header, .timeout = 10) {
       gg_test_fail("%s is declared otherwise in <nvrtc.h>", #name); \
   }
 
-Test(cuda_driver, compiler_functions_are_those_of_the_vendor_header, .timeout = 10) {
+Test(cuda_symbols, compiler_functions_are_those_of_the_vendor_header, .timeout = 10) {
   GG_NVRTC_SYMBOLS(SAME_NVRTC_FUNCTION)
   const char* (*text)(gg_nvrtc_result) = NULL;
   GG_CHECK(__builtin_types_compatible_p(__typeof__(text), __typeof__(&nvrtcGetErrorString)));
@@ -67,7 +67,7 @@ Test(cuda_driver, compiler_functions_are_those_of_the_vendor_header, .timeout = 
 
 #else
 
-Test(cuda_driver, functions_are_those_of_the_vendor_header, .timeout = 10) {
+Test(cuda_symbols, functions_are_those_of_the_vendor_header, .timeout = 10) {
   cr_skip("no <cuda.h> of CUDA 13 or newer here");
 }
 
@@ -80,7 +80,7 @@ static void* find_all_but_one(void* library, const char* name) {
 }
 
 /* The driver is asked for the versioned names only. */
-Test(cuda_driver, a_driver_without_one_function_is_too_old, .timeout = 10) {
+Test(cuda_symbols, a_driver_without_one_function_is_too_old, .timeout = 10) {
   gg_cuda_driver driver;
   int object = 0;
 #define WITHOUT(plain, name, parameters)                                                             \
@@ -144,7 +144,7 @@ static void check_machine_code(const fatbin_entry* entry, const unsigned char* p
   for (size_t k = 0; k < KERNELS; k++) GG_CHECK(contains(payload, entry->payload_bytes, kernels[k]));
 }
 
-Test(cuda_driver, machine_code_is_there_for_every_architecture, .timeout = 10) {
+Test(cuda_symbols, machine_code_is_there_for_every_architecture, .timeout = 10) {
   if (gg_kernel_fatbin_bytes == 0) cr_skip("built without nvcc: there is no machine code");
   uint32_t magic;
   uint16_t header_bytes;
@@ -181,7 +181,7 @@ Test(cuda_driver, machine_code_is_there_for_every_architecture, .timeout = 10) {
   GG_CHECK(ptx == expected[wanted - 1]); /* for what comes after */
 }
 
-Test(cuda_driver, ptx_is_for_the_oldest_architecture, .timeout = 10) {
+Test(cuda_symbols, ptx_is_for_the_oldest_architecture, .timeout = 10) {
   if (!gg_kernel_ptx[0]) cr_skip("built without nvcc: there is no PTX");
   unsigned expected[16];
   GG_CHECK(expected_architectures(expected) > 0);
@@ -197,7 +197,7 @@ Test(cuda_driver, ptx_is_for_the_oldest_architecture, .timeout = 10) {
 }
 
 /* Headers of the C library, <...>, are for compilers of C alone; the test below this one proves it for NVRTC. */
-Test(cuda_driver, source_has_every_kernel_and_needs_no_other_file, .timeout = 10) {
+Test(cuda_symbols, source_has_every_kernel_and_needs_no_other_file, .timeout = 10) {
   for (size_t k = 0; k < KERNELS; k++) GG_CHECK(strstr(gg_kernel_source, kernels[k]) != NULL);
   for (const char* line = gg_kernel_source; line; line = strchr(line, '\n')) {
     line += strspn(line, "\n \t");
@@ -209,7 +209,7 @@ Test(cuda_driver, source_has_every_kernel_and_needs_no_other_file, .timeout = 10
 }
 
 /* With the library's own options, for machine code and for PTX. */
-Test(cuda_driver, the_run_time_compiler_accepts_the_source, .timeout = 120) {
+Test(cuda_symbols, the_run_time_compiler_accepts_the_source, .timeout = 120) {
   gg_nvrtc nvrtc;
   gg_error error = GG_ERROR_INIT;
   if (gg_nvrtc_open(&nvrtc, 13000, &error) != GG_OK) cr_skip("no NVRTC here: %s", error.message);

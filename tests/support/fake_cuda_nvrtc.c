@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "host/status.h"
-#include "tests/support/fake_state.h"
+#include "tests/support/fake_cuda_state.h"
 
 static const char compiled[] = "from the compiler";
 

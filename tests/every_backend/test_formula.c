@@ -1,5 +1,5 @@
 /* The library against the reference formula (host/reference.h), which is FP64 throughout and shares no code with it, on
- * every backend: that the definition of docs/numerics.md is the right one, whereas tests/test_bits.c checks that the
+ * every backend: that the definition of docs/numerics.md is the right one, whereas test_bits.c checks that the
  * definition is kept. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* What the parts of the fake CUDA share: fake_cuda.c keeps the state, fake_driver.c and fake_nvrtc.c are the functions
- * that the backend calls. */
-#ifndef GG_TESTS_SUPPORT_FAKE_STATE_H
-#define GG_TESTS_SUPPORT_FAKE_STATE_H
+/* What the parts of the fake CUDA share: fake_cuda.c keeps the state, fake_cuda_driver.c and fake_cuda_nvrtc.c are the
+ * functions that the backend calls. */
+#ifndef GG_TESTS_SUPPORT_FAKE_CUDA_STATE_H
+#define GG_TESTS_SUPPORT_FAKE_CUDA_STATE_H
 
 #include <string.h>
 
