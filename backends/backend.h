@@ -4,7 +4,12 @@
  *
  * Rules for every function:
  *  - Each driver call is checked. A failure fills `error` (host/status.h) and returns its status; nothing is printed.
- *  - Work is ordered on one queue per device. Only wait, wait_update, sync, upload and the releases block.
+ *  - Work is ordered on one queue per device. fill, readback, reduce, update, stage and copy queue it and return;
+ * reduce and update may first wait for the same table's previous one, whose scale or bias corrections they replace.
+ * Every other function may block until earlier work is done, and so may any that fails. (The cpu has no queue: what is
+ *    called is done on return.)
+ *  - Once readback has failed, or wait has returned whatever it returns, or upload has, nothing queued reads or writes
+ *    host memory that belongs to the caller, unless the device is lost.
  *  - After a sticky fault the backend sets device->lost; the host layer then stops calling anything but the releases.
  *  - Releases (release, table_free, close) accept objects of a lost device and never fail.
  */
@@ -94,8 +99,12 @@ typedef struct gg_open_request {
   void* log_user;
 } gg_open_request;
 
+/* The vendor interface whose handles a backend takes from its caller and gives back. */
+typedef enum gg_native { GG_NATIVE_NONE = 0, GG_NATIVE_CUDA = 1, GG_NATIVE_OPENCL = 2 } gg_native;
+
 struct gg_backend {
   const char* name;
+  gg_native native;
   const char* kernel_variable; /* environment variable that names the kernel route */
   const char* kernels;         /* every route there is, best first; a device may lack some */
 
@@ -142,7 +151,8 @@ struct gg_backend {
   gg_status (*copy)(gg_device* device, gg_memory* to, uint64_t to_offset, const gg_memory* from, uint64_t from_offset,
                     uint64_t bytes, gg_error* error);
 
-  /* (optional) The native queue and the native address of a memory, for the interop headers. */
+  /* The queue as a handle of `native`; and the address of a memory, where that interface has addresses (CUDA). NULL
+   * without. */
   void* (*native_queue)(gg_device* device);
   uint64_t (*native_address)(const gg_memory* memory);
 };

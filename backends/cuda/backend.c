@@ -6,6 +6,7 @@
 
 const gg_backend gg_backend_cuda = {
     .name = "cuda",
+    .native = GG_NATIVE_CUDA,
     .kernel_variable = "GRADGUARD_CUDA_KERNELS",
     .kernels = "cubin ptx nvrtc",
     .probe = gg_cuda_probe,

@@ -64,6 +64,11 @@ gg_status gg_cuda_leave(gg_cuda_device* cuda, gg_status status, gg_error* error)
 bool gg_cuda_enter_release(gg_cuda_device* cuda);
 void gg_cuda_leave_release(gg_cuda_device* cuda, bool entered);
 
+/* After a call has failed with `status`: waits for the stream, so that no copy that is still queued reads or writes
+ * host memory that its owner takes back. Returns `status`; if that wait fails too, nothing can be promised: the device
+ * is marked lost, and `error` says so with the first cause. The context need not be current. */
+gg_status gg_cuda_settle(gg_cuda_device* cuda, gg_status status, gg_error* error);
+
 /* ---- Life of a device (device.c, probe.c, module.c) ---- */
 
 /* Initialises the driver and reads its version and the number of devices, at least 1. */

@@ -121,3 +121,17 @@ void gg_cuda_leave_release(gg_cuda_device* cuda, bool entered) {
   gg_cu_context popped;
   if (entered) cuda->driver.cuCtxPopCurrent_v2(&popped);
 }
+
+gg_status gg_cuda_settle(gg_cuda_device* cuda, gg_status status, gg_error* error) {
+  if (cuda->device.lost) return status;
+  bool entered = gg_cuda_enter_release(cuda);
+  gg_cu_result code = cuda->driver.cuStreamSynchronize(cuda->stream);
+  gg_cuda_leave_release(cuda, entered);
+  if (code == GG_CUDA_SUCCESS) return status;
+  const gg_error cause = error ? *error : (gg_error)GG_ERROR_INIT;
+  cuda->device.lost = true;
+  return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
+                        "%.300s. The stream cannot be waited for either, so copies may still be under way: destroy the "
+                        "context before the host memory that was passed to it",
+                        cause.message);
+}

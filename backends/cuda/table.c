@@ -145,10 +145,8 @@ static gg_status upload_table(gg_cuda_device* cuda, gg_cuda_table* t, const gg_c
   if (!status) {
     status = GG_CUDA_TRY(cuda, error, cuMemcpyHtoDAsync_v2, (t->allocation, image, at->uploaded, cuda->stream),
                          "uploading a table");
-    if (!cuda->device.lost) {
-      gg_cu_result code = cuda->driver.cuStreamSynchronize(cuda->stream);
-      if (!status) status = gg_cuda_check(cuda, error, code, "cuStreamSynchronize", "waiting for a table's upload");
-    }
+    if (!status) status = GG_CUDA_TRY(cuda, error, cuStreamSynchronize, (cuda->stream), "waiting for a table's upload");
+    if (status) status = gg_cuda_settle(cuda, status, error);
   }
   free(image);
   return status;

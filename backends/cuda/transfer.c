@@ -11,13 +11,11 @@ gg_status gg_cuda_upload(gg_device* device, gg_memory* memory, uint64_t offset, 
   status = GG_CUDA_TRY(cuda, error, cuMemcpyHtoDAsync_v2,
                        (gg_cuda_memory_of(memory)->address + offset, source, (size_t)bytes, cuda->stream),
                        "uploading %" PRIu64 " bytes", bytes);
-  /* The source belongs to the caller again on return, also after a failure. */
-  if (!device->lost) {
-    gg_cu_result code = cuda->driver.cuStreamSynchronize(cuda->stream);
-    if (!status)
-      status = gg_cuda_check(cuda, error, code, "cuStreamSynchronize", "waiting for %" PRIu64 " uploaded bytes", bytes);
-  }
-  return gg_cuda_leave(cuda, status, error);
+  if (!status)
+    status =
+        GG_CUDA_TRY(cuda, error, cuStreamSynchronize, (cuda->stream), "waiting for %" PRIu64 " uploaded bytes", bytes);
+  status = gg_cuda_leave(cuda, status, error);
+  return status ? gg_cuda_settle(cuda, status, error) : GG_OK;
 }
 
 gg_status gg_cuda_fill(gg_device* device, gg_memory* memory, uint64_t offset, uint64_t bytes, uint8_t value,
@@ -54,20 +52,18 @@ gg_status gg_cuda_readback(gg_device* device, const gg_readback* pieces, size_t 
   if (status) return status;
   status = gg_cuda_leave(cuda, queue_pieces(cuda, pieces, count, error), error);
   cuda->readback_queued = !status;
-  if (status && !device->lost) { /* nothing may arrive in the caller's memory after a failure */
-    bool entered = gg_cuda_enter_release(cuda);
-    cuda->driver.cuStreamSynchronize(cuda->stream);
-    gg_cuda_leave_release(cuda, entered);
-  }
-  return status;
+  return status ? gg_cuda_settle(cuda, status, error) : GG_OK;
 }
 
 gg_status gg_cuda_wait(gg_device* device, gg_error* error) {
   gg_cuda_device* cuda = gg_cuda_of(device);
   if (!cuda->readback_queued) return GG_OK;
+  cuda->readback_queued = false;
   gg_status status = gg_cuda_enter(cuda, error);
-  if (status) return status;
-  status = GG_CUDA_TRY(cuda, error, cuEventSynchronize, (cuda->arrived), "waiting for a read-back");
-  if (!status) cuda->readback_queued = false;
-  return gg_cuda_leave(cuda, status, error);
+  if (!status) {
+    status = GG_CUDA_TRY(cuda, error, cuEventSynchronize, (cuda->arrived), "waiting for a read-back");
+    status = gg_cuda_leave(cuda, status, error);
+  }
+  /* A wait that failed may not have waited, and the caller may free the destinations now. */
+  return status ? gg_cuda_settle(cuda, status, error) : GG_OK;
 }

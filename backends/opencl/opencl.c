@@ -6,6 +6,7 @@
 
 const gg_backend gg_backend_opencl = {
     .name = "opencl",
+    .native = GG_NATIVE_OPENCL,
     .kernel_variable = "GRADGUARD_OPENCL_KERNELS",
     .kernels = "svm arena",
     .probe = gg_opencl_probe,

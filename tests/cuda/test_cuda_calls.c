@@ -13,6 +13,7 @@ Test(cuda_calls, this_build_has_no_cuda_backend, .timeout = 10) { cr_skip("built
 #else
 
 #include "backends/cuda/table.h"
+#include "host/context.h"
 #include "tests/support/fake_cuda.h"
 
 /* ---- A life ---- */
@@ -78,6 +79,7 @@ static gg_status move_bytes(life* l, gg_error* error) {
   GG_CHECK(gg_fake_cuda_will_touch(received, sizeof received) == (status == GG_OK));
   TRY(status);
   status = gg_cuda_wait(l->device, error);
+  GG_CHECK(!gg_fake_cuda_will_touch(received, sizeof received)); /* and so is this */
   TRY(status);
   for (int i = 0; i < 96; i++) GG_CHECK(received[i] == (i >= 32 && i < 64 ? 0x77 : 32 + i));
   return GG_OK;
@@ -318,6 +320,69 @@ Test(cuda_calls, a_sticky_fault_loses_the_device_and_closing_is_safe, .timeout =
   }
   gg_fake_cuda_check_heap();
 }
+
+/* ---- Copies to memory that its owner takes back ---- */
+
+/* A download into memory that is freed as soon as the call is back, and a census, which does the same inside. Returns
+ * the status of the first call that fails. */
+static gg_status read_back(gg_context* context, gg_buffer* buffer) {
+  gg_nonfinite_census census = GG_NONFINITE_CENSUS_INIT;
+  const int64_t length = BYTES / sizeof(float);
+  gg_tensor gradient = gg_tensor_contiguous(buffer, 0, GG_F32, 1, &length);
+  void* received = malloc(BYTES);
+  GG_CHECK(received != NULL);
+  gg_status status = gg_buffer_download(buffer, 0, received, BYTES);
+  if (!context->device->lost) GG_CHECK(!gg_fake_cuda_will_touch(received, BYTES));
+  free(received);
+  return status != GG_OK ? status : gg_gradient_census(context, &gradient, 1, &census);
+}
+
+static gg_context* open_context(gg_buffer** buffer) {
+  gg_cuda_platform platform = gg_fake_cuda_start();
+  gg_context* context = NULL;
+  gg_error error = GG_ERROR_INIT;
+  life l = open_life(&platform, NULL);
+  GG_CHECK(gg_context_make(l.device, NULL, &context, &error) == GG_OK);
+  GG_OK_OR_FAIL(context, gg_buffer_create(context, BYTES, buffer));
+  return context;
+}
+
+Test(cuda_calls, nothing_arrives_in_memory_that_a_failed_call_gave_back, .timeout = 30) {
+  gg_buffer* buffer = NULL;
+  gg_context* context = open_context(&buffer);
+  bool struck = true;
+  for (unsigned nth = 1; struck; nth++) {
+    gg_fake_cuda_fail(nth, GG_FAKE_INVALID_VALUE, false);
+    gg_status status = read_back(context, buffer);
+    struck = gg_fake_cuda_struck() != NULL;
+    gg_test_case("call %u (%s) fails", nth, struck ? gg_fake_cuda_struck() : "none");
+    GG_CHECK((status == GG_ERROR_DRIVER) == struck && (status == GG_OK) == !struck);
+    GG_CHECK(!context->device->lost);
+    gg_fake_cuda_fail(0, 0, false);
+    GG_OK_OR_FAIL(context, read_back(context, buffer)); /* with whatever was left under way */
+  }
+  gg_buffer_destroy(&buffer);
+  gg_context_destroy(&context);
+  check_end();
+}
+
+Test(cuda_calls, a_stream_that_cannot_be_waited_for_loses_the_device, .timeout = 10) {
+  gg_buffer* buffer = NULL;
+  gg_context* context = open_context(&buffer);
+  static uint8_t received[BYTES];
+  gg_fake_cuda.never_waits = true;
+  GG_CHECK(gg_buffer_download(buffer, 0, received, BYTES) == GG_ERROR_DEVICE_LOST);
+  const gg_error* error = gg_context_error(context);
+  GG_CHECK(strcmp(error->function, "cuEventSynchronize") == 0 && error->native_code == GG_FAKE_INVALID_VALUE);
+  gg_test_mentions(error->message, "waiting for a read-back");
+  gg_test_mentions(error->message, "destroy the context before the host memory");
+  GG_CHECK(gg_buffer_upload(buffer, 0, received, BYTES) == GG_ERROR_DEVICE_LOST);
+  gg_buffer_destroy(&buffer);
+  gg_context_destroy(&context);
+  check_end();
+}
+
+/* ---- Other failures ---- */
 
 Test(cuda_calls, other_failures_leave_the_device_alone, .timeout = 30) {
   static const unsigned codes[] = {1, 2, 304, 400, 701, 801};

@@ -72,7 +72,6 @@ unsigned gg_fake_cuda_calls(const char* function) {
 
 const char* gg_fake_cuda_compiled_with(void) { return gg_fake.options; }
 const void* gg_fake_cuda_loaded(void) { return gg_fake.loaded; }
-unsigned gg_fake_cuda_grid(void) { return gg_fake.grid; }
 float gg_fake_cuda_scale(void) { return gg_fake.scale; }
 
 /* ---- Objects ---- */
@@ -174,11 +173,12 @@ bool gg_fake_cuda_will_touch(const void* memory, size_t bytes) {
   return false;
 }
 
-/* A sticky fault stops the work that was queued; any other failure comes after it. */
+/* A sticky fault stops the work that was queued; a wait that fails otherwise has not waited. */
 unsigned gg_fake_wait_in_context(const char* function) {
   unsigned code = gg_fake_begin_in_context(function);
-  if (!gg_fake.fault) run_copies();
-  gg_fake.copy_count = 0;
+  if (code == 0 && gg_fake_cuda.never_waits) code = GG_FAKE_INVALID_VALUE;
+  if (code == 0) run_copies();
+  if (gg_fake.fault) gg_fake.copy_count = 0;
   return code;
 }
 

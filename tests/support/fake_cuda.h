@@ -25,6 +25,7 @@ typedef struct gg_fake_cuda_machine {
   bool nvrtc_absent;
   int nvrtc_architectures[4]; /* up to the first 0 */
   bool nameless;              /* the driver knows no name of any error */
+  bool never_waits;           /* every call that would wait fails with GG_FAKE_INVALID_VALUE and does not */
 } gg_fake_cuda_machine;
 extern gg_fake_cuda_machine gg_fake_cuda;
 
@@ -45,8 +46,7 @@ unsigned gg_fake_cuda_calls(const char* function);
 const char* gg_fake_cuda_compiled_with(void);
 const void* gg_fake_cuda_loaded(void);
 
-/* The blocks of the last launch; the inverse scale of the last gg_reduce, launched or in a graph. */
-unsigned gg_fake_cuda_grid(void);
+/* The inverse scale of the last gg_reduce, launched or in a graph. */
 float gg_fake_cuda_scale(void);
 
 /* Whether a copy is queued that will read or write these bytes of the host. */

@@ -358,7 +358,6 @@ static gg_cu_result fake_cuLaunchKernel(gg_cu_function function, unsigned int gr
   if (!kernel || !parameters || extra) gg_fake_violate("cuLaunchKernel", "no kernel, or no parameters");
   if (grid_x == 0 || grid_y != 1 || grid_z != 1 || block_x != 256 || block_y != 1 || block_z != 1 || shared_bytes)
     gg_fake_violate("cuLaunchKernel", "a wrong grid or block");
-  gg_fake.grid = grid_x;
   if ((char*)(void*)function == functions && parameters) { /* gg_reduce: its fifth argument */
     float* scale = gg_fake.capturing == stream ? &gg_fake.captured_scale : &gg_fake.scale;
     memcpy(scale, parameters[4], sizeof *scale);

@@ -59,7 +59,6 @@ typedef struct gg_fake_state {
   const char* struck;
   gg_cu_stream capturing; /* NULL: none */
   const void* loaded;
-  unsigned grid;
   float scale; /* of the last reduction on the device */
   float captured_scale;
   char options[512];
