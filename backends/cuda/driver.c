@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "backends/static_program.h"
 #include "host/status.h"
 
 gg_status gg_cuda_driver_load(gg_cuda_driver* driver, gg_cuda_find find, void* library, gg_error* error) {
@@ -21,6 +22,8 @@ gg_status gg_cuda_driver_load(gg_cuda_driver* driver, gg_cuda_find find, void* l
 }
 
 gg_status gg_cuda_driver_open(gg_cuda_driver* driver, gg_error* error) {
+  gg_status status = gg_refuse_static_program("the CUDA driver libcuda.so.1", error);
+  if (status != GG_OK) return status;
   /* Not libcuda.so: that name belongs to the toolkit, whose stub answers every call with an error. The library is
    * never closed: it starts threads and registers exit handlers. */
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "backends/static_program.h"
 #include "host/status.h"
 
 #define GG_OPENCL_LIBRARY "libOpenCL.so.1"
@@ -33,6 +34,8 @@ gg_status gg_opencl_load_with(gg_opencl_api* api, gg_opencl_find find, void* lib
 }
 
 gg_status gg_opencl_load(gg_opencl_api* api, gg_error* error) {
+  gg_status status = gg_refuse_static_program("the OpenCL loader " GG_OPENCL_LIBRARY, error);
+  if (status != GG_OK) return status;
   void* library = dlopen(GG_OPENCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) {
     const char* why = dlerror();
