@@ -1,4 +1,4 @@
-/* OpenCL interoperation: command queues and memory of the caller. Needs no OpenCL header. */
+/* OpenCL interoperability: the caller's command queues and memory. Needs no OpenCL header. */
 #ifndef GRADGUARD_OPENCL_H
 #define GRADGUARD_OPENCL_H
 
@@ -16,8 +16,9 @@ struct _cl_mem;
 GG_API gg_status gg_opencl_context_create(struct _cl_command_queue* queue, const gg_context_options* options,
                                           gg_context** context, gg_error* error);
 
-/* Wraps a buffer object of the same OpenCL context, retained until the last user is gone. Tensors in it cost
- * a launch for each set of memory objects that they are in, since OpenCL has no address for them. */
+/* Wraps a buffer object of the same OpenCL context; it is retained until the buffer and every group that uses it are
+ * destroyed. OpenCL gives it no address, so each set of memory objects that tensors lie in takes a launch of its own.
+ */
 GG_API gg_status gg_opencl_buffer_wrap_mem(gg_context* context, struct _cl_mem* memory, uint64_t bytes,
                                            gg_buffer** buffer);
 

@@ -1,4 +1,4 @@
-/* The one place of the version. The build, the package files and the tool read it from here. */
+/* The version is defined only here. The build, the package files and the tool read it. */
 #ifndef GRADGUARD_VERSION_H
 #define GRADGUARD_VERSION_H
 
