@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -50,6 +51,25 @@ def test_backends_side_by_side_give_the_same_bits(tmp_path):
         staged = row["path"] == "staged"
         assert row["update_launches"] == (2 if staged else 1)
         assert row["scratch_bytes"] >= 4 * 3 * 4097 if staged else row["scratch_bytes"] < 16384
+
+
+def sections(text, option):
+    """Option -> what is said about it, up to the next one."""
+    parts = re.split(option, text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def test_help_and_man_page_have_the_same_options_and_defaults():
+    with open(os.path.join(harness.ROOT, "docs/gradguard-bench.1"), encoding="utf-8") as file:
+        manual = sections(file.read(), r"^\.It Fl -([a-z-]+)")
+    listed = sections(run("--help").stdout, r"^  --([a-z-]+)")
+    assert len(listed) > 10 and set(listed) == set(manual)
+    for option, text in listed.items():
+        assert "unrecognized" not in run(f"--{option}", "x", "left over").stderr, option
+        default = re.search(r"\(default ([\w.-]+)", text)
+        described = re.search(r"^The default is\s+(?:\.Cm )?([\w.-]*\w)", manual[option], re.M)
+        if default:
+            assert described and described[1] == default[1], option
 
 
 @pytest.mark.parametrize("place", ["fused:0:0", "staged:1:1", "staged:2:0", "staged:3:1"])
