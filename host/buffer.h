@@ -1,4 +1,4 @@
-/* Device memory with its users counted. */
+/* Reference-counted device memory. */
 #ifndef GG_HOST_BUFFER_H
 #define GG_HOST_BUFFER_H
 
@@ -13,7 +13,7 @@ struct gg_buffer {
 /* Takes over `memory`, also on failure. */
 gg_status gg_buffer_make(gg_context* context, gg_memory* memory, gg_buffer** buffer);
 
-/* Wraps memory of the caller's; the body of the gg_..._wrap... functions. */
+/* Wraps the caller's memory; the implementation of the gg_..._wrap... functions. */
 gg_status gg_buffer_wrap(gg_context* context, const char* function, gg_handle_kind kind, uint64_t handle,
                          uint64_t bytes, gg_buffer** buffer);
 

@@ -1,12 +1,13 @@
-/* The floating-point environment that kernels and host arithmetic need: rounding to nearest, subnormals kept, nothing
- * trapped. Callers may have set another one, for a thread that is theirs or OpenMP's (PyTorch's set_flush_denormal
- * does, and every program that gcc links with -ffast-math). Every public function that calculates puts it aside. */
+/* The floating-point environment that kernels and host arithmetic need: round to nearest, no flushing of subnormals, no
+ * traps. The caller may have changed it, for its own threads or OpenMP's (PyTorch's set_flush_denormal does, and so
+ * does every program that gcc links with -ffast-math). Every public function that calculates sets it and then restores
+ * the caller's. */
 #ifndef GG_HOST_ENVIRONMENT_H
 #define GG_HOST_ENVIRONMENT_H
 
 #if defined(__x86_64__)
 
-/* All arithmetic is SSE's or AVX's, so its control word is enough; FE_DFL_ENV would touch the x87 unit as well. */
+/* All arithmetic is SSE or AVX, so MXCSR is enough; FE_DFL_ENV would also change the x87 control word. */
 #include <xmmintrin.h>
 
 typedef unsigned int gg_environment;

@@ -1,4 +1,4 @@
-/* Structs that begin with their size, so that callers and library may be of different versions. */
+/* Structs that begin with their size, so that the caller and the library may have different versions. */
 #ifndef GG_HOST_PREFIX_H
 #define GG_HOST_PREFIX_H
 

@@ -1,4 +1,4 @@
-/* The devices that there are. */
+/* Lists the devices. */
 #ifndef GG_HOST_PROBE_H
 #define GG_HOST_PROBE_H
 

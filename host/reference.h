@@ -1,10 +1,10 @@
 /*
- * The reference formula: what a guarded step means, in FP64, one element after the other. It judges the library in
- * tests and is never a fallback. It shares nothing with the rest, so that a mistake there cannot be a mistake here, and
- * needs only a C compiler: cc -c host/reference.c.
+ * The reference formula: a guarded step in FP64, one element at a time. Tests compare the library with it; it is never
+ * a fallback. It shares no code with the rest of the library, so that both cannot have the same bug, and needs only a C
+ * compiler: cc -c host/reference.c.
  *
- * Rounded to FP32 are only the two things that the contract puts there: the reciprocal of the loss scale and the
- * unscaled gradient, on which the non-finite check depends. The state is FP64 from step to step.
+ * Only two values are rounded to FP32, as the definition requires: the reciprocal of the loss scale and the unscaled
+ * gradient, on which the non-finite check depends. The state stays in FP64 between steps.
  */
 #ifndef GG_HOST_REFERENCE_H
 #define GG_HOST_REFERENCE_H
@@ -14,9 +14,9 @@
 
 typedef enum gg_reference_type { GG_REFERENCE_F32 = 1, GG_REFERENCE_F16 = 2, GG_REFERENCE_BF16 = 3 } gg_reference_type;
 
-/* Of a gradient or, added one after the other, of a group of them. Starts as all zeros. */
+/* Statistics of a gradient, or of several that are added one after the other. Initialise with zeros. */
 typedef struct gg_reference_statistics {
-  double sum, sum_error; /* of the finite values' squares: the sum is both together */
+  double sum, sum_error; /* sum of squares of the finite values is sum + sum_error */
   double max_abs;        /* of the finite values */
   uint64_t nan_count, inf_count, overflow_count;
 } gg_reference_statistics;
@@ -28,7 +28,7 @@ typedef struct gg_reference_options {
   bool maximize;
 } gg_reference_options;
 
-/* Element `index` as a number. */
+/* The value of element `index`. */
 double gg_reference_element(const void* gradient, gg_reference_type type, uint64_t index);
 
 /* The same unscaled; infinite where that does not fit in FP32. */
@@ -38,10 +38,10 @@ double gg_reference_unscaled(const void* gradient, gg_reference_type type, uint6
 void gg_reference_measure(gg_reference_statistics* statistics, const void* gradient, gg_reference_type type,
                           uint64_t elements, double gradient_scale);
 
-/* L2 norm of what was added; +Inf if any of it was not finite. */
+/* L2 norm of all added elements; +Inf if any is not finite. */
 double gg_reference_norm(const gg_reference_statistics* statistics);
 
-/* min(1, max_norm / (norm + epsilon)); 0 if max_norm is 0, else 1 if the norm is. */
+/* min(1, max_norm / (norm + epsilon)); 0 if max_norm is 0; otherwise 1 if norm is 0. */
 double gg_reference_coefficient(double norm, double max_norm, double epsilon);
 
 /* 1 - beta^step. */

@@ -4,10 +4,10 @@
 
 #include "host/group.h"
 
-/* Begins the report of a step: nothing has been done or measured yet. */
+/* Initialises the report of a step: nothing has been done or measured yet. */
 void gg_report_begin(gg_group* group, double gradient_scale);
 
-/* Fills in the tensors' part. Not before somebody asks: with many tensors its square roots take as long as a step. */
+/* Fills in the report of each tensor. Only on request: with many tensors the square roots take as long as a step. */
 void gg_report_per_tensor(gg_group* group);
 
 #if GG_WITH_GUARD

@@ -1,11 +1,11 @@
-/* How functions of the library fail. */
+/* Fills in errors. */
 #ifndef GG_HOST_STATUS_H
 #define GG_HOST_STATUS_H
 
 #include "api/gradguard.h"
 
 /* Fills `error` (which may be NULL) with a status, the function that failed and a formatted message; returns `status`.
- * A newer caller's larger gg_error is left alone beyond what this build knows. */
+ * Fields of a newer caller's larger gg_error that this build does not know are not changed. */
 __attribute__((format(printf, 4, 5))) gg_status gg_fail(gg_error* error, gg_status status, const char* function,
                                                         const char* format, ...);
 

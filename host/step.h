@@ -7,7 +7,8 @@
 /* Everything that can be checked before a step, and *pending = NULL. NULL options are replaced by the defaults. */
 gg_status gg_step_check(gg_group* group, const gg_adamw_options** options, gg_pending** pending, const char* function);
 
-/* True if there is nothing to do: a requested skip or an empty group. The step then is reported and pending. */
+/* True if there is nothing to do: a requested skip or an empty group. The report is then filled in and the step
+ * pending. */
 bool gg_step_is_idle(gg_group* group, const gg_adamw_options* options, gg_pending** pending);
 
 /* Ends a step that changes nothing, for `reason`. */

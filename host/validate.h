@@ -1,10 +1,10 @@
-/* What may be in a group. Nothing here calls a device. */
+/* Validation of entries and tensors. Does not call the device. */
 #ifndef GG_HOST_VALIDATE_H
 #define GG_HOST_VALIDATE_H
 
 #include "host/buffer.h"
 
-/* Who is being checked, for messages. */
+/* What is being checked, for messages. */
 typedef struct gg_subject {
   gg_context* context;
   const char* function;
@@ -19,10 +19,10 @@ void gg_subject_text(const gg_subject* subject, char* text, size_t capacity);
 __attribute__((format(printf, 3, 4))) gg_status gg_refuse_tensor(const gg_subject* subject, gg_role role,
                                                                  const char* format, ...);
 
-/* One tensor in itself: buffer, dtype of its role, shape, layout and range. */
+/* Checks one tensor by itself: buffer, dtype of its role, shape, layout and range. */
 gg_status gg_check_tensor(const gg_subject* subject, gg_role role, const gg_tensor* tensor, uint64_t* elements);
 
-/* All tensors of one entry, and its step. */
+/* Checks all tensors of one entry, and its step. */
 gg_status gg_check_entry(const gg_subject* subject, const gg_entry* entry, bool amsgrad, uint64_t* elements);
 
 #endif

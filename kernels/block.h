@@ -1,4 +1,4 @@
-/* Device side: what the 256 items of a block find out together. */
+/* Device code: reductions over the 256 work-items of a block. */
 #ifndef GG_KERNELS_BLOCK_H
 #define GG_KERNELS_BLOCK_H
 
@@ -17,10 +17,11 @@ GG_FN gg_sum gg_combine(gg_sum a, gg_sum b) {
   return sum;
 }
 
-/* gg_block_most gives each item the largest magnitude and the kinds of all, after gg_clear_shared and a barrier. */
+/* gg_block_most gives each work-item the largest magnitude and the kinds over all, after gg_clear_shared and a barrier.
+ */
 
-/* The tree of lanes: those 16, 8, 4, 2, 1 away within each 32, then the first of each 32 with those 4, 2, 1 thirty-twos
- * away. Lane 0 receives the sum; the others something. */
+/* gg_block_sum is a tree over the lanes: strides 16, 8, 4, 2, 1 within each 32, then strides 128, 64, 32 between the
+ * first lanes of each 32. Lane 0 receives the sum; the values of the other lanes are unspecified. */
 
 #if defined(__OPENCL_VERSION__)
 
@@ -83,7 +84,7 @@ GG_FN void gg_block_most(gg_shared* shared, gg_u32* most, gg_u32* flags) {
   *flags = shared->flags;
 }
 
-/* Lanes that the tree has left behind combine too, to no effect. */
+/* Lanes that the tree no longer needs also combine; their values are not used. */
 GG_FN gg_sum gg_warp_sum(gg_sum own, int first_stride) {
 #pragma unroll
   for (int stride = first_stride; stride > 0; stride /= 2) {

@@ -5,7 +5,7 @@
 #include "kernels/types.h"
 
 #define GG_INFINITY_BITS 0x7f800000u
-#define GG_MAGNITUDE     0x7fffffffu /* what of a float's bits is not its sign */
+#define GG_MAGNITUDE     0x7fffffffu /* all bits of a float except the sign */
 
 /* Returns a + b; *error is what rounding lost (Knuth, The Art of Computer Programming 2, 4.2.2). */
 GG_FN gg_f32 gg_two_sum(gg_f32 a, gg_f32 b, gg_f32* error) {
@@ -37,7 +37,7 @@ GG_FN gg_f32 gg_half_to_float(gg_u16 half_bits) {
 GG_FN gg_u16 gg_float_to_half(gg_f32 x) {
   gg_u32 sign = gg_bits(x) >> 16 & 0x8000u, magnitude = gg_bits(x) & GG_MAGNITUDE;
   gg_u32 normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
-  /* Below 2^-14 halves are multiples of 2^-24, which are the units in the last place of floats from 1/2 on. */
+  /* Below 2^-14, halves are multiples of 2^-24, the unit in the last place of floats in [1/2, 1). */
   gg_u32 subnormal = gg_bits(gg_add(gg_float(magnitude), 0.5f)) - 0x3f000000u;
   gg_u32 special = magnitude > GG_INFINITY_BITS ? 0x7e00u | (magnitude >> 13 & 0x3ffu) : 0x7c00u;
   gg_u32 bits = magnitude < 0x38800000u ? subnormal : magnitude < 0x477ff000u ? normal : special;
@@ -52,16 +52,16 @@ GG_FN gg_u16 gg_float_to_bf16(gg_f32 x) {
   return (gg_u16)((bits & GG_MAGNITUDE) > GG_INFINITY_BITS ? (bits >> 16 | 0x40u) : rounded);
 }
 
-/* An unscaled gradient times the clip coefficient, as two factors: the first is never subnormal. */
+/* An unscaled gradient times the clip coefficient, given as two factors; the first is never subnormal. */
 GG_FN gg_f32 gg_clip(gg_f32 x, gg_f32 factor1, gg_f32 factor2) { return gg_mul(gg_mul(x, factor1), factor2); }
 
-/* What stays of an old moment: beta times it. A beta of zero does not look at it, since 0 * Inf is NaN. */
+/* beta times the old moment. If beta is zero the moment is not used, since 0 * Inf is NaN. */
 GG_FN gg_f32 gg_kept(gg_f32 beta, gg_f32 moment) {
   gg_f32 product = gg_mul(beta, moment);
   return beta == 0.0f ? 0.0f : product;
 }
 
-/* What one element has: read before, written after. */
+/* The state of one element: read before the update, written after it. */
 typedef struct gg_element {
   gg_f32 parameter, exp_avg, exp_avg_sq, max_exp_avg_sq;
 } gg_element;

@@ -1,4 +1,5 @@
-/* Host side: the shape of the work, from element counts alone, and the sizes of the shared structs. */
+/* Host code: how work is split into blocks, which depends only on element counts, and the sizes of the shared structs.
+ */
 #ifndef GG_KERNELS_GEOMETRY_H
 #define GG_KERNELS_GEOMETRY_H
 
@@ -17,8 +18,8 @@ static_assert(sizeof(gg_update_constants) == 48, "gg_update_constants has the sa
 
 static inline uint64_t gg_tiles(uint64_t elements) { return (elements + GG_TILE - 1) / GG_TILE; }
 
-/* Tiles that each lane of a reduction block takes: 1 for small tensors, so that they spread over the device; 4 from
- * 65536 elements on, so that a block's tree is paid for; more where 1024 blocks must cover the tensor. */
+/* Tiles for each lane of a reduction block: 1 for small tensors, to spread them over the device; 4 above 65536
+ * elements, to amortise the block's tree; more if 1024 blocks must cover the tensor. */
 static inline uint32_t gg_tiles_per_lane(uint64_t elements) {
   uint64_t lanes_of_all_blocks = (uint64_t)GG_LANES * GG_MAX_BLOCKS;
   uint64_t needed = (gg_tiles(elements) + lanes_of_all_blocks - 1) / lanes_of_all_blocks;
@@ -26,8 +27,8 @@ static inline uint32_t gg_tiles_per_lane(uint64_t elements) {
   return (uint32_t)(needed > least ? needed : least);
 }
 
-/* Reduction blocks, that is partial triples, of one tensor: 0 if empty, 1 up to 2048 elements, 2 to 1024 beyond. In a
- * table sorted largest first the rows that need the finalize kernel (more than one block) therefore come first. */
+/* Reduction blocks (and partial triples) of one tensor: 0 if empty, 1 up to 2048 elements, 2 to 1024 above. So in a
+ * table sorted largest first, the rows that need the finalize kernel (more than one block) come first. */
 static inline uint32_t gg_reduce_blocks(uint64_t elements) {
   uint64_t range = (uint64_t)GG_LANES * gg_tiles_per_lane(elements);
   return (uint32_t)((gg_tiles(elements) + range - 1) / range);

@@ -1,11 +1,11 @@
-/* Device side: how kernels reach the tensors of a row, and move several elements at once. */
+/* Device code: access to the tensors of a row, and loads and stores of several elements. */
 #ifndef GG_KERNELS_MEMORY_H
 #define GG_KERNELS_MEMORY_H
 
 #include "kernels/formulas.h"
 
-/* A row's addresses are absolute; in an arena (OpenCL without shared virtual memory) they are offsets into memory
- * objects, which are further kernel arguments. GG_AT(objects, row, in[0]) is the address of in[0] either way. */
+/* A row has absolute addresses or, in an arena (OpenCL without shared virtual memory), offsets into memory objects,
+ * which are additional kernel arguments. GG_AT(objects, row, in[0]) is the address of in[0] in both cases. */
 typedef GG_GLOBAL gg_u8* gg_pointer;
 #ifdef GG_ARENA
 typedef struct gg_objects {
@@ -56,7 +56,7 @@ GG_FN gg_u16 gg_narrow_f16(gg_f32 x) {
 typedef float4 gg_f32x4;
 typedef uint4 gg_u32x4;
 typedef uint2 gg_u32x2;
-/* What a step reads or writes once need not displace gradients from the cache. */
+/* Data that a step reads or writes only once should not evict gradients from the cache. */
 #define gg_read_once(p)     __ldcs(p)
 #define gg_write_once(p, x) __stcs((p), (x))
 
@@ -92,13 +92,13 @@ GG_FN gg_u32 gg_narrow_word(gg_u32 type, gg_f32 first, gg_f32 second) {
   return gg_float_to_bf16(first) | (gg_u32)gg_float_to_bf16(second) << 16;
 }
 
-/* What a block works on. It is kept in shared memory and read from there when it is used: in registers, it would cost
- * a third of the work-items that a multiprocessor can hold. */
+/* What a block works on. It is in shared memory and read from there when needed: in registers it would reduce occupancy
+ * by a third. */
 typedef struct gg_spot {
   gg_device_row row;
   gg_u32 index;      /* of the row */
   gg_u32 block;      /* within the row */
-  gg_u32 row_blocks; /* that the row has */
+  gg_u32 row_blocks; /* blocks of the row */
   gg_u32 row_first;  /* the first of them in the table */
 } gg_spot;
 
@@ -110,9 +110,9 @@ GG_FN void gg_fetch_row(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
 
 #ifdef GG_PROCESSOR
 
-/* Finds the row of the `number`th of `blocks` blocks, by the prefix array, and fetches it. The items of a processor
- * take turns, so one of them searches, by halves. No barrier is in a branch: some compilers for processors (PoCL 5)
- * fail there, though all items agree about it. */
+/* Finds the row of the `number`th of `blocks` blocks in the prefix array, and loads it. On a CPU the work-items run one
+ * after the other, so one of them does a binary search. No barrier is inside a branch: some CPU compilers (PoCL 5) fail
+ * there, even if all work-items take the same branch. */
 GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
                         GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
   (void)blocks;
@@ -138,7 +138,8 @@ GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_devi
 
 #else
 
-/* The item that finds `block` between the first blocks of two marks, `step` rows apart, notes the first of the two. */
+/* Each work-item compares `block` with the first blocks of two rows that are `step` apart; the one that finds it
+ * between them stores the first of the two rows. */
 GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* first, gg_u32 low, gg_u32 high,
                      gg_u32 step, gg_u32 block) {
   GG_ROLLED
@@ -153,9 +154,10 @@ GG_FN void gg_search(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_u32* fi
   gg_barrier();
 }
 
-/* Finds the row of the `number`th of `blocks` blocks, by the prefix array, and fetches it. All items search at once:
- * the wait for memory is what counts, and a search by halves would wait ten times. Among thousands of rows, the one
- * that it would be if all were alike is fetched before it is known to be right, and marks are searched before rows. */
+/* Finds the row of the `number`th of `blocks` blocks in the prefix array, and loads it. All work-items search in
+ * parallel, because memory latency dominates and a binary search would wait for it ten times. With more than 256 rows,
+ * the row that would be right if all rows had the same size is loaded before it is known to be right; if it is not,
+ * every `step`th row is searched first, and then the rows from there. */
 GG_FN void gg_find_spot(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
                         GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end, gg_u32 number, gg_u32 blocks) {
   const gg_u32 count = row_end - row_begin, block = (row_begin ? first[row_begin] : 0) + number;

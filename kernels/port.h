@@ -1,6 +1,6 @@
 /*
- * The dialect: one source for CUDA C, OpenCL C and C. Kernels use these names only.
- * Every operation rounds once, to nearest even; a fused multiply-add happens only where gg_fma is written.
+ * The portability layer: one source for CUDA C, OpenCL C and C. Kernels use only these names. Every operation rounds
+ * once, to nearest even; a fused multiply-add is used only where gg_fma is written.
  */
 #ifndef GG_KERNELS_PORT_H
 #define GG_KERNELS_PORT_H
@@ -27,8 +27,8 @@ typedef float gg_f32;
 #define gg_sub(a, b)      ((a) - (b))
 #define gg_div(a, b)      ((a) / (b))
 #define gg_sqrt(a)        sqrt(a)
-#define gg_largest(a, b)  fmax(fabs(a), fabs(b)) /* of two numbers; not for NaNs */
-#define gg_leading(u)     ((gg_i32)clz(u))       /* zeros before the first 1 of a gg_u32 that is not 0 */
+#define gg_largest(a, b)  fmax(fabs(a), fabs(b)) /* of two values that are not NaN */
+#define gg_leading(u)     ((gg_i32)clz(u))       /* leading zeros of a gg_u32 that is not 0 */
 #define gg_item()         ((gg_u32)get_local_id(0))
 #define gg_group()        ((gg_u32)get_group_id(0))
 #define gg_groups()       ((gg_u32)get_num_groups(0))
@@ -47,7 +47,8 @@ typedef float gg_f32;
 #define GG_FN             static __device__ __forceinline__
 #define GG_KERNEL(blocks) extern "C" __global__ __launch_bounds__(256, GG_RESIDENT(blocks))
 #if __CUDA_ARCH__ < 800
-#define GG_RESIDENT(blocks) ((blocks) < 4 ? (blocks) : 4) /* on a multiprocessor: Turing has room for 1024 items */
+#define GG_RESIDENT(blocks) \
+  ((blocks) < 4 ? (blocks) : 4) /* blocks per multiprocessor: on Turing it holds 1024 work-items */
 #else
 #define GG_RESIDENT(blocks) (blocks)
 #endif
@@ -68,7 +69,7 @@ typedef float gg_f32;
 #define gg_group()       (blockIdx.x)
 #define gg_groups()      (gridDim.x)
 #define gg_barrier()     __syncthreads()
-/* Before a loop that is to stay one: code that is seldom run need not be there several times. */
+/* Prevents unrolling: rarely executed code should not be duplicated. */
 #define GG_ROLLED        _Pragma("unroll 1")
 
 #else /* C on the host; compiled with -ffp-contract=off */
@@ -99,8 +100,9 @@ GG_FN gg_f32 gg_float(gg_u32 u) {
 #if defined(__FMA__) || defined(__FP_FAST_FMAF)
 #define gg_fma(a, b, c) __builtin_fmaf((a), (b), (c))
 #else
-/* The product of two floats is exact in a double. The sum is rounded to odd there, so that the second rounding, to
- * float, gives what one rounding would (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008). */
+/* The product of two floats is exact in a double. The sum is rounded to odd in double, so that the second rounding, to
+ * float, gives the same as a single rounding (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+ */
 GG_FN gg_f32 gg_fma(gg_f32 a, gg_f32 b, gg_f32 c) {
   double product = (double)a * (double)b, addend = (double)c;
   union {

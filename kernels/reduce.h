@@ -1,4 +1,4 @@
-/* Device side: the statistics of the gradients (docs/numerics.md). A work-item is a lane. */
+/* Device code: the statistics of the gradients (docs/numerics.md). Each work-item is one lane. */
 #ifndef GG_KERNELS_REDUCE_H
 #define GG_KERNELS_REDUCE_H
 
@@ -9,9 +9,9 @@
   0x53800000u              /* and of 2^40: tiles with a largest magnitude between these are in the middle bin \
                             */
 #define GG_BIN_SHIFT    84 /* big and small tiles are scaled by 2^-84 and 2^84 */
-#define GG_MOST_BATCHED 4  /* tiles that a lane has on their way at a time */
+#define GG_MOST_BATCHED 4  /* tiles that a lane loads at a time */
 
-/* A lane's sums of squares, and what it has met. */
+/* A lane's sums of squares, largest magnitude and kinds. */
 typedef struct gg_lane {
   gg_sum big, middle, small;
   gg_u32 most, flags;
@@ -62,7 +62,7 @@ GG_FN void gg_add_unusual_tile(gg_lane* lane, gg_pointer tile, gg_u32 type, gg_u
     gg_add_square_sum(&lane->middle, sum);
 }
 
-/* The words of a whole tile at an aligned address, as they are stored: eight floats or eight halves. */
+/* The raw words of a whole tile at an aligned address: eight floats or eight halves. */
 typedef struct gg_raw_tile {
   gg_u32x4 a, b;
 } gg_raw_tile;
@@ -72,7 +72,7 @@ GG_FN void gg_load_tile(gg_pointer tile, const gg_u32 type, gg_raw_tile* raw) {
   if (type == GG_TYPE_F32) raw->b = ((GG_GLOBAL const gg_u32x4*)tile)[1];
 }
 
-/* Its values and what they are multiplied by, and the largest magnitude of the products; not for NaNs. */
+/* Unscales a tile to `x` and returns the largest magnitude, which is unspecified if there is a NaN. */
 GG_FN gg_f32 gg_unscale_tile(const gg_raw_tile* raw, const gg_u32 type, gg_f32 inverse_scale, gg_f32* x) {
   if (type == GG_TYPE_F32) {
     x[0] = gg_float(raw->a.x), x[1] = gg_float(raw->a.y), x[2] = gg_float(raw->a.z), x[3] = gg_float(raw->a.w);
@@ -106,7 +106,7 @@ GG_FN void gg_add_tile(gg_lane* lane, gg_pointer tile, const gg_u32 type, gg_f32
   if (gg_is_usual(sum)) {
     gg_add_square_sum(&lane->middle, sum);
     gg_note_largest(lane, largest);
-  } else if (!(sum == 0.0f && largest == 0.0f)) { /* zeros change no bit; a sum passes over no NaN */
+  } else if (!(sum == 0.0f && largest == 0.0f)) { /* adding zeros changes no bit; a NaN always shows in the sum */
     gg_add_unusual_tile(lane, tile, type, GG_TILE, inverse_scale);
   }
 }
@@ -190,8 +190,9 @@ GG_FN gg_sum gg_join(gg_sum a, gg_sum b) {
   return a;
 }
 
-/* A lane's bins in units of the square of 2^exponent, the power of two just below the block's largest magnitude. A bin
- * above that magnitude is empty, and its factor might be out of range; the small one mostly is, and 0 adds nothing. */
+/* A lane's bins in units of the square of 2^exponent, the largest power of two <= the block's largest magnitude. A bin
+ * above that magnitude is empty and is omitted, because its factor might be out of range. The small bin is usually
+ * empty, and adding 0 changes nothing. */
 GG_FN gg_sum gg_join_bins(const gg_lane* lane, gg_i32 exponent) {
   gg_sum sum;
   sum.high = sum.low = 0.0f;
@@ -237,8 +238,8 @@ GG_FN void gg_merge_partials(GG_SHARED_POINTER gg_shared* shared, GG_GLOBAL cons
   if (gg_item() == 0) *summary = gg_make_triple(most, flags, sum);
 }
 
-/* One block for each row that has several partials. A launch of its own: when the last block of each row merges, all
- * blocks wait for the count that says which is last, and that costs more. */
+/* One block for each row with several partials. This is a separate launch: if the last block of each row merged them,
+ * all blocks would have to wait for the counter that says which is last, and that takes longer. */
 GG_KERNEL(1)
 void gg_finalize(GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin, GG_GLOBAL const gg_triple* partials,
                  GG_GLOBAL gg_triple* summaries) {
@@ -249,7 +250,8 @@ void gg_finalize(GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin, GG_GLOBA
   gg_merge_partials(&shared, partials + begin, first_block[row + 1] - begin, summaries + row);
 }
 
-/* Each block reduces one range of a row to a triple: the row's summary if it is the only one, else a partial. */
+/* Each block reduces one range of a row to a triple: the summary of the row if it has one block, otherwise a partial.
+ */
 GG_KERNEL(5)
 void gg_reduce(GG_GLOBAL const gg_device_row* rows, GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin,
                gg_u32 row_end, gg_f32 inverse_scale, GG_GLOBAL gg_triple* partials,

@@ -1,4 +1,4 @@
-/* Device side: the separate unscale-and-clip pass of the staged baseline that bench/ compares with. */
+/* Device code: the separate unscale-and-clip pass of the staged baseline that bench/ compares with. */
 #ifndef GG_KERNELS_STAGE_H
 #define GG_KERNELS_STAGE_H
 

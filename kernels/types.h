@@ -7,7 +7,7 @@
 
 #define GG_TILE            8    /* elements: the unit of the reduction */
 #define GG_LANES           256  /* work-items of a block */
-#define GG_MAX_BLOCKS      1024 /* partial triples of one tensor, at most */
+#define GG_MAX_BLOCKS      1024 /* maximum number of partial triples of one tensor */
 #define GG_UPDATE_ELEMENTS 1024 /* elements of one update block */
 
 /* States that an update reads and writes. */
@@ -17,17 +17,17 @@
 #define GG_STATE_MAX_EXP_AVG_SQ 3
 #define GG_STATES               4
 
-/* Element types as the kernels see them; the values of gg_dtype. */
+/* Element types for the kernels; the values of gg_dtype. */
 #define GG_TYPE_F32  1
 #define GG_TYPE_F16  2
 #define GG_TYPE_BF16 3
 
 /* Bits of gg_device_row.flags. */
 #define GG_ROW_ALIGNED_GRADIENT 1u /* the gradient starts on a 16-byte boundary */
-#define GG_ROW_ALIGNED_STATES   2u /* every state, read or written, does; and the model copy on an 8-byte one */
+#define GG_ROW_ALIGNED_STATES   2u /* so does every state, read or written; and the model copy on an 8-byte boundary */
 #define GG_ROW_AMSGRAD          4u
 
-/* A non-empty tensor as the kernels see it. Addresses are absolute, or offsets into memory objects (OpenCL). */
+/* A non-empty tensor for the kernels. Addresses are absolute, or offsets into memory objects (OpenCL). */
 typedef struct gg_device_row {
   gg_u64 elements;
   gg_u64 gradient;
@@ -36,7 +36,7 @@ typedef struct gg_device_row {
   gg_u64 model;
   gg_u32 gradient_type;
   gg_u32 model_type;     /* 0: no model copy */
-  gg_u32 tiles_per_lane; /* of one reduction block: its range is 256 * tiles_per_lane tiles */
+  gg_u32 tiles_per_lane; /* in a reduction block, whose range is 256 * tiles_per_lane tiles */
   gg_u32 flags;
 } gg_device_row;
 
@@ -46,7 +46,7 @@ typedef struct gg_bias {
   gg_f32 rbc2;
 } gg_bias;
 
-/* One step's constants, computed in FP64 on the host and rounded once. */
+/* The constants of a step, computed in FP64 on the host and rounded once. */
 typedef struct gg_update_constants {
   gg_f32 inverse_scale; /* of the loss scale */
   gg_f32 factor1;       /* the clip coefficient, as two factors */
@@ -58,11 +58,11 @@ typedef struct gg_update_constants {
   gg_f32 one_minus_beta2;
   gg_f32 epsilon;
   gg_u32 maximize; /* 0 or 1 */
-  gg_bias bias;    /* when it is the same for every row */
+  gg_bias bias;    /* if all rows have the same */
 } gg_update_constants;
 
 #if defined(__OPENCL_VERSION__) || defined(__CUDACC__)
-/* api/gradguard.h has it for the host. */
+/* For the host, this is in api/gradguard.h. */
 typedef struct gg_triple {
   gg_f32 max_abs;
   gg_f32 ssq;

@@ -1,4 +1,4 @@
-/* Device side: the fused update, 1024 elements a block and 4 neighbours an item. */
+/* Device code: the fused update, 1024 elements per block and 4 consecutive elements per work-item. */
 #ifndef GG_KERNELS_UPDATE_H
 #define GG_KERNELS_UPDATE_H
 
@@ -6,7 +6,7 @@
 
 #define GG_ELEMENTS_OF_ITEM (GG_UPDATE_ELEMENTS / GG_LANES)
 
-/* What an item needs to know. */
+/* What a work-item needs for its elements. */
 typedef struct gg_work {
   GG_SHARED_POINTER const gg_device_row* row;
   gg_objects objects;
@@ -52,8 +52,8 @@ GG_FN void gg_load_four_gradients(gg_pointer p, gg_u32 type, gg_u64 i, gg_f32* x
   }
 }
 
-/* Four neighbours, all addresses aligned. Every load is on its way before the first value is used. `amsgrad` is a
- * constant at each call. */
+/* Four consecutive elements, all addresses aligned. All loads are issued before the first value is used. `amsgrad` is a
+ * compile-time constant in each call. */
 GG_FN void gg_update_four(const gg_work* work, const gg_update_constants* constants, const gg_u32 amsgrad, gg_u64 i) {
   const gg_u32 model_type = work->row->model_type;
   gg_f32 g[4], p[4], m[4], v[4], w[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -87,7 +87,7 @@ GG_FN void gg_find_spot_from_the_end(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL 
   gg_find_spot(spot, rows, first, row_begin, row_end, gg_groups() - 1 - gg_group(), gg_groups());
 }
 
-/* The end of an item's elements, which begin at `i`. */
+/* The end of a work-item's elements, which begin at `i`. */
 GG_FN gg_u64 gg_end_of_item(GG_SHARED_POINTER const gg_device_row* row, gg_u64 i) {
   return i + GG_ELEMENTS_OF_ITEM < row->elements ? i + GG_ELEMENTS_OF_ITEM : row->elements;
 }

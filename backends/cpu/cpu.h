@@ -1,4 +1,4 @@
-/* The objects of the cpu backend. Everything it does is done when its functions return. */
+/* The objects of the cpu backend. All work is complete when its functions return. */
 #ifndef GG_BACKENDS_CPU_CPU_H
 #define GG_BACKENDS_CPU_CPU_H
 
@@ -23,15 +23,15 @@ typedef struct gg_cpu_table {
   uint64_t* first_chunk;    /* update chunks of the rows before; rows + 1 entries */
   gg_triple* partials;      /* one for each reduction block */
   uint32_t rows_to_merge;   /* the first rows, which have several blocks */
-  uint64_t blocks_of_batch; /* what a thread takes at a time */
+  uint64_t blocks_of_batch; /* batch size of a thread */
   uint64_t chunks_of_batch;
-  bool stream; /* outputs are too large for the caches to keep */
+  bool stream; /* outputs are too large for the caches: use non-temporal stores */
 } gg_cpu_table;
 
-/* Elements that a thread updates in one go. */
+/* Elements in one update chunk of a thread. */
 #define GG_CPU_CHUNK 16384u
 
-/* The last row whose first item, by the prefix array, is not after `item`. */
+/* The row that `item` belongs to: the last one with first[row] <= item. */
 uint32_t gg_cpu_row_of(const uint64_t* first, uint32_t rows, uint64_t item);
 
 /* device.c */

@@ -1,6 +1,6 @@
 /*
- * Vectors of GG_WIDTH floats, one for each of GG_WIDTH neighbouring lanes, for the instruction set GG_ISA. + - * & | ~
- * and comparisons are the compiler's own; here is what it has no operator for.
+ * Vectors of GG_WIDTH floats, one for each of GG_WIDTH consecutive lanes, for the instruction set GG_ISA. The compiler
+ * provides + - * & | ~ and comparisons; the operations without an operator are defined here.
  */
 #ifndef GG_BACKENDS_CPU_VECTOR_H
 #define GG_BACKENDS_CPU_VECTOR_H

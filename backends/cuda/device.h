@@ -6,7 +6,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/nvrtc.h"
 
-/* What the backend stands on. Tests put their own driver, compiler and images here. */
+/* What the backend depends on. Tests replace the driver, the compiler and the images. */
 typedef struct gg_cuda_platform {
   gg_cuda_driver driver;
   gg_status (*open_nvrtc)(gg_nvrtc* nvrtc, int driver_version, gg_error* error);
@@ -38,7 +38,7 @@ typedef struct gg_cuda_device {
 typedef struct gg_cuda_memory {
   gg_memory memory;
   gg_cu_pointer address;
-  void* host; /* the host's address of pinned memory that the device reaches at `address`; else NULL */
+  void* host; /* the host address of pinned memory that the device accesses at `address`; otherwise NULL */
 } gg_cuda_memory;
 
 static inline gg_cuda_device* gg_cuda_of(gg_device* device) { return (gg_cuda_device*)device; }
@@ -46,8 +46,8 @@ static inline gg_cuda_memory* gg_cuda_memory_of(gg_memory* memory) { return (gg_
 
 /* ---- Driver calls (error.c) ---- */
 
-/* Returns GG_OK for `code` 0. Else fills `error`: what was being done, the driver's function, code and text, and the
- * cure if one is known; marks the device lost after a fault that leaves its context unusable. */
+/* Returns GG_OK for `code` 0. Otherwise fills `error`: what was being done, the driver's function, code and text and,
+ * if known, how to fix it. Marks the device lost after a fault that makes its context unusable. */
 __attribute__((format(printf, 5, 6))) gg_status gg_cuda_check(gg_cuda_device* cuda, gg_error* error, gg_cu_result code,
                                                               const char* function, const char* format, ...);
 
@@ -55,12 +55,12 @@ __attribute__((format(printf, 5, 6))) gg_status gg_cuda_check(gg_cuda_device* cu
 #define GG_CUDA_TRY(cuda, error, function, arguments, ...) \
   gg_cuda_check((cuda), (error), (cuda)->driver.function arguments, #function, __VA_ARGS__)
 
-/* Every entry of the backend works between these two, so that the caller's own current context is left alone. `leave`
- * passes `status` on, or its own failure if that was GG_OK. */
+/* Every function of the backend's vtable works between these two, so that the caller's current context is not changed.
+ * `leave` returns `status`, or its own failure if `status` is GG_OK. */
 gg_status gg_cuda_enter(gg_cuda_device* cuda, gg_error* error);
 gg_status gg_cuda_leave(gg_cuda_device* cuda, gg_status status, gg_error* error);
 
-/* The same for releases, which go on whatever happens: true if there is something to leave. */
+/* The same for releases, which continue after an error: true if there is a context to leave. */
 bool gg_cuda_enter_release(gg_cuda_device* cuda);
 void gg_cuda_leave_release(gg_cuda_device* cuda, bool entered);
 
@@ -77,7 +77,7 @@ gg_status gg_cuda_start(gg_cuda_device* cuda, int* devices, gg_error* error);
 /* Fills number, capability and info of device `ordinal`. */
 gg_status gg_cuda_describe(gg_cuda_device* cuda, const gg_cuda_platform* platform, int ordinal, gg_error* error);
 
-/* Loads the kernels by the route that the request names, or by the best that works. The context is current. */
+/* Loads the kernel variant that the request names, or the best that works. The context must be current. */
 gg_status gg_cuda_load_kernels(gg_cuda_device* cuda, const gg_cuda_platform* platform, const gg_open_request* request,
                                gg_error* error);
 

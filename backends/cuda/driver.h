@@ -1,4 +1,5 @@
-/* The CUDA driver as a table of functions. Types and constants are declared here: no vendor header is needed. */
+/* The CUDA driver as a struct of function pointers. Types and constants are declared here: no vendor header is needed.
+ */
 #ifndef GG_BACKENDS_CUDA_DRIVER_H
 #define GG_BACKENDS_CUDA_DRIVER_H
 
@@ -31,10 +32,10 @@ typedef struct gg_cuda_driver {
 } gg_cuda_driver;
 #undef GG_CUDA_MEMBER
 
-/* Finds a symbol of a library, NULL if it has none of that name: dlsym, or a test's own. */
+/* Finds a symbol of a library, NULL if it does not exist: dlsym, or a replacement in tests. */
 typedef void* (*gg_cuda_find)(void* library, const char* name);
 
-/* Fills the table from `library`. GG_ERROR_NO_DRIVER names the first function that is not there. */
+/* Fills the struct from `library`. GG_ERROR_NO_DRIVER names the first missing function. */
 gg_status gg_cuda_driver_load(gg_cuda_driver* driver, gg_cuda_find find, void* library, gg_error* error);
 
 /* The same from the system's driver library, opened by this call and never closed. */

@@ -1,4 +1,4 @@
-/* NVIDIA's run-time compiler, opened when it is there: kernels for the device at hand from the embedded source. */
+/* NVIDIA's run-time compiler, opened if it is installed: compiles the embedded source for the device in use. */
 #ifndef GG_BACKENDS_CUDA_NVRTC_H
 #define GG_BACKENDS_CUDA_NVRTC_H
 
@@ -32,11 +32,11 @@ typedef struct gg_nvrtc {
 } gg_nvrtc;
 #undef GG_NVRTC_MEMBER
 
-/* Opens the library that fits a driver of `driver_version` (as cuDriverGetVersion gives it) best; it is never closed.
- * GG_ERROR_BUILD, with the cure, if there is none. */
+/* Opens the library that best matches a driver of `driver_version` (as cuDriverGetVersion returns it); it is never
+ * closed. GG_ERROR_BUILD, with the way to fix it, if there is none. */
 gg_status gg_nvrtc_open(gg_nvrtc* nvrtc, int driver_version, gg_error* error);
 
-/* What the compiler made: machine code, or PTX where it does not know the architecture yet. Freed with free(). */
+/* The compiler's output: machine code, or PTX if it does not know the architecture yet. Freed with free(). */
 typedef struct gg_nvrtc_image {
   char* data;
   size_t bytes;

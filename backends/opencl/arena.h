@@ -1,5 +1,5 @@
-/* Device memory in slabs. One driver allocation holds many tensors, so that one kernel argument (arena) or one name in
- * the kernel's list (SVM) reaches all of them. */
+/* Device memory in slabs. One driver allocation contains many tensors, so that one kernel argument (arena) or one entry
+ * in the kernel's list of pointers (SVM) is enough for all of them. */
 #ifndef GG_BACKENDS_OPENCL_ARENA_H
 #define GG_BACKENDS_OPENCL_ARENA_H
 
@@ -11,7 +11,7 @@
 typedef struct gg_opencl_slab {
   struct gg_opencl_slab* next;
   gg_cl_mem mem;        /* NULL: SVM */
-  void* allocation;     /* what clSVMAlloc gave */
+  void* allocation;     /* returned by clSVMAlloc */
   unsigned char* first; /* its first aligned byte */
   uint64_t bytes;
   uint64_t free_bytes;
@@ -28,10 +28,10 @@ typedef struct gg_opencl_block {
   struct gg_opencl_block *unused_before, *unused; /* neighbours among its free blocks */
 } gg_opencl_block;
 
-/* Takes at least `bytes` from a slab, or from a new one if none has room. */
+/* Allocates at least `bytes` in a slab, or in a new slab if none has room. */
 gg_status gg_opencl_arena_take(gg_opencl_device* device, uint64_t bytes, gg_opencl_block** block, gg_error* error);
 
-/* Gives a block back. Commands that use it may still be queued: whoever takes it next comes later in the queue. */
+/* Frees a block. Queued commands may still use it: the next user's commands come later in the same queue. */
 void gg_opencl_arena_give(gg_opencl_device* device, gg_opencl_block* block);
 
 /* Frees all slabs, blocks in use included. The queue is idle or the device lost. */

@@ -6,12 +6,12 @@
 #include "backends/opencl/capability.h"
 #include "backends/opencl/loader.h"
 
-/* How kernels reach tensors, which is also how the kernel source is compiled: `svm` takes absolute addresses of shared
- * virtual memory from the table; `arena` takes offsets from the table into memory objects that are kernel arguments. */
+/* How kernels address tensors; the kernel source is compiled accordingly. `svm`: the table has absolute addresses in
+ * shared virtual memory. `arena`: the table has offsets into memory objects that are kernel arguments. */
 typedef enum gg_opencl_route { GG_OPENCL_SVM = 0, GG_OPENCL_ARENA = 1 } gg_opencl_route;
 #define GG_OPENCL_ROUTES 2
 
-#define GG_OPENCL_TIMED 64 /* launches whose times are kept until the next wait */
+#define GG_OPENCL_TIMED 64 /* maximum number of timed launches between two waits */
 
 /* A launch that is being timed (profile.h). */
 typedef struct gg_opencl_timed {
@@ -20,7 +20,7 @@ typedef struct gg_opencl_timed {
   gg_cl_event event;
 } gg_opencl_timed;
 
-/* A read-back whose items arrive in another order than the host wants (transfer.c). */
+/* A read-back whose items must be reordered for the host (transfer.c). */
 typedef struct gg_opencl_reorder {
   const struct gg_opencl_memory* memory;
   unsigned char* arrived; /* owned */
@@ -39,13 +39,13 @@ typedef struct gg_opencl_device {
   struct gg_opencl_slab* slabs;             /* arena.h */
   uint64_t slab_bytes;                      /* of all slabs */
 
-  gg_cl_event readback; /* the last piece of the last read-back; NULL if nothing is under way */
+  gg_cl_event readback; /* the last piece of the last read-back; NULL if none is pending */
   gg_opencl_reorder* reorders;
   size_t reorder_count, reorder_capacity;
 
   gg_log_function log;
   void* log_user;
-  bool profiling; /* the queue keeps times and there is a log to tell them to */
+  bool profiling; /* the queue records times and there is a log function to report them to */
   gg_opencl_timed timed[GG_OPENCL_TIMED];
   uint32_t timed_count;
 } gg_opencl_device;
@@ -53,7 +53,7 @@ typedef struct gg_opencl_device {
 static inline gg_opencl_device* gg_opencl_of(gg_device* device) { return (gg_opencl_device*)device; }
 
 gg_status gg_opencl_open(const gg_open_request* request, gg_device** device, gg_error* error);
-/* The same on functions that have been found already. */
+/* The same with functions that are already loaded. */
 gg_status gg_opencl_open_with(const gg_opencl_api* api, const gg_open_request* request, gg_device** device,
                               gg_error* error);
 void gg_opencl_close(gg_device* device);

@@ -1,4 +1,4 @@
-/* Sets the arguments of one kernel, in order, and queues it. The first error is kept until the launch tells it. */
+/* Sets the arguments of one kernel, in order, and queues it. The first error is kept, and the launch reports it. */
 #ifndef GG_BACKENDS_OPENCL_LAUNCH_H
 #define GG_BACKENDS_OPENCL_LAUNCH_H
 
@@ -9,7 +9,7 @@ typedef struct gg_opencl_call {
   gg_cl_kernel kernel;
   const char* name;
   gg_cl_uint next; /* argument */
-  gg_cl_int code;  /* of the first argument that was refused, `refused`, by `function` */
+  gg_cl_int code;  /* error of `function` for the first rejected argument, number `refused` */
   gg_cl_uint refused;
   const char* function;
 } gg_opencl_call;

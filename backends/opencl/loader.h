@@ -1,4 +1,4 @@
-/* OpenCL, opened at run time: no program that uses the library needs it to be there. */
+/* OpenCL, opened at run time: programs that use the library also run without it. */
 #ifndef GG_BACKENDS_OPENCL_LOADER_H
 #define GG_BACKENDS_OPENCL_LOADER_H
 
@@ -12,17 +12,16 @@ typedef struct gg_opencl_api {
   GG_CL_REQUIRED_SYMBOLS(GG_CL_MEMBER)
   GG_CL_OPTIONAL_SYMBOLS(GG_CL_MEMBER)
 #undef GG_CL_MEMBER
-  bool svm; /* every optional function is there */
+  bool svm; /* every optional function exists */
 } gg_opencl_api;
 
-/* Finds a symbol of a library, NULL if it has none of that name: dlsym, or a test's own. */
+/* Finds a symbol of a library, NULL if it does not exist: dlsym, or a replacement in tests. */
 typedef void* (*gg_opencl_find)(void* library, const char* name);
 
-/* Opens the loader library and finds its functions. The library stays open for the life of the process: drivers keep
- * threads and exit handlers, so closing it is not safe. Opening it again costs nothing. GG_ERROR_NO_DRIVER on failure.
- */
+/* Opens the loader library and finds its functions. The library stays open until the process ends: drivers have threads
+ * and exit handlers, so closing it is not safe. Loading it again is cheap. GG_ERROR_NO_DRIVER on failure. */
 gg_status gg_opencl_load(gg_opencl_api* api, gg_error* error);
-/* The same in a library that is open. */
+/* The same with a library that is already open. */
 gg_status gg_opencl_load_with(gg_opencl_api* api, gg_opencl_find find, void* library, gg_error* error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Puts the rows of a group into the order of their launches and describes them for the kernels. */
+/* Sorts the rows of a group by launch and describes them for the kernels. */
 #ifndef GG_BACKENDS_OPENCL_PLAN_H
 #define GG_BACKENDS_OPENCL_PLAN_H
 
@@ -7,13 +7,13 @@
 /* Fills `placed` (count items). Rows with the same objects stay in the caller's order. */
 void gg_opencl_place_rows(const gg_row* rows, uint32_t count, gg_opencl_placed* placed);
 
-/* What the kernels see of a row. */
+/* A row for the kernels. */
 gg_device_row gg_opencl_device_row(const gg_row* row, gg_opencl_route route, bool amsgrad);
 
 /* The distinct SVM allocations that rows with addresses lie in, to be freed. */
 gg_status gg_opencl_list_allocations(const gg_opencl_plan* plan, void*** allocations, uint32_t* count, gg_error* error);
 
-/* GG_OK if kernels may read and write what the row wants them to. */
+/* GG_OK if kernels may read and write the row's memory as needed. */
 gg_status gg_opencl_check_access(const gg_row* row, gg_error* error);
 
 #endif

@@ -1,4 +1,4 @@
-/* The device form of a group, and the launches that it takes. */
+/* The device table of a group, and the launches that it needs. */
 #ifndef GG_BACKENDS_OPENCL_TABLE_H
 #define GG_BACKENDS_OPENCL_TABLE_H
 
@@ -21,23 +21,24 @@ typedef enum gg_opencl_kernel {
 
 /* Rows [begin, end) of the device's order that one launch covers. */
 typedef struct gg_opencl_batch {
-  gg_opencl_route route; /* which form of the kernels: rows wholly in shared virtual memory take `svm` */
+  gg_opencl_route route; /* which variant of the kernels: rows entirely in shared virtual memory use `svm` */
   uint32_t begin, end;
   uint32_t blocks;
   gg_opencl_object objects[GG_OPENCL_OBJECTS]; /* `arena`: what the offsets are in */
 } gg_opencl_batch;
 
-/* Neighbouring rows with more than one reduction block, which one finalize launch covers. Sorting by objects can part
- * them. */
+/* Consecutive rows with more than one reduction block, which one finalize launch covers. Sorting by objects can
+ * separate such rows. */
 typedef struct gg_opencl_run {
   uint32_t begin, count;
 } gg_opencl_run;
 
 typedef struct gg_opencl_table {
   gg_table base;
-  uint32_t* order; /* the caller's row of each row here, which are sorted by launch; NULL: the same */
-  gg_cl_kernel kernels[GG_OPENCL_ROUTES][GG_OPENCL_KERNELS]; /* of this table alone: they keep its list of SVM */
-  void** allocations;                                        /* SVM that kernels reach through addresses in the table */
+  uint32_t* order; /* the caller's row for each row of the table, which is sorted by launch; NULL: the same order */
+  gg_cl_kernel kernels[GG_OPENCL_ROUTES]
+                      [GG_OPENCL_KERNELS]; /* of this table only: they have its list of SVM allocations */
+  void** allocations;                      /* SVM that kernels access through addresses in the table */
   uint32_t allocation_count;
   gg_opencl_memory* rows;
 
@@ -61,14 +62,14 @@ typedef struct gg_opencl_table {
 
 static inline gg_opencl_table* gg_opencl_table_of(gg_table* table) { return (gg_opencl_table*)table; }
 
-/* A row in its place in the device's order. */
+/* A row in the device's order. */
 typedef struct gg_opencl_placed {
   uint32_t row;          /* the caller's */
   gg_opencl_route route; /* `svm`: everything has an address; `objects` are then all zero */
   gg_opencl_object objects[GG_OPENCL_OBJECTS];
 } gg_opencl_placed;
 
-/* The table being made. */
+/* A table that is being created. */
 typedef struct gg_opencl_plan {
   const gg_row* rows;             /* the caller's, in the caller's order */
   const gg_opencl_placed* placed; /* in the device's order */
@@ -79,16 +80,16 @@ gg_status gg_opencl_table_create(gg_device* device, const gg_row* rows, uint32_t
                                  gg_table** table, gg_error* error);
 void gg_opencl_table_free(gg_device* device, gg_table* table);
 
-/* Splits the plan into launches: a new one wherever the first `compared` objects of a row are not those of the row
- * before. `first` is the prefix of blocks, rows + 1 items. */
+/* Splits the plan into launches: a new one where the first `compared` objects of a row differ from those of the
+ * previous row. `first` has the prefix sums of blocks, rows + 1 items. */
 gg_status gg_opencl_batches(const gg_opencl_plan* plan, uint32_t compared, const uint32_t* first,
                             gg_opencl_batch** batches, uint32_t* count, gg_error* error);
 
-/* Device memory of the table with these bytes in it; NULL: undefined. Counted in scratch_bytes. */
+/* Device memory of the table, filled with `contents`; NULL: undefined. Counted in scratch_bytes. */
 gg_status gg_opencl_table_memory(gg_opencl_device* device, gg_opencl_table* table, const void* contents, uint64_t bytes,
                                  gg_opencl_memory** memory, gg_error* error);
 
-/* The table's own kernel, made when first asked for. */
+/* The table's own kernel, created when first needed. */
 gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* table, gg_opencl_route route,
                                  gg_opencl_kernel which, gg_cl_kernel* kernel, gg_error* error);
 const char* gg_opencl_kernel_name(gg_opencl_kernel which);
