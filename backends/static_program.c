@@ -12,8 +12,8 @@
 static bool is_static(void) {
   unsigned long address = getauxval(AT_PHDR);
   const ElfW(Phdr) * headers;
-  _Static_assert(sizeof headers == sizeof address, "the kernel gives the address as a number");
-  memcpy(&headers, &address, sizeof headers);
+  _Static_assert(sizeof(void*) == sizeof address, "the kernel gives the address as a number");
+  memcpy(&headers, &address, sizeof address);
   if (headers == NULL) return false;
   for (unsigned long i = 0; i < getauxval(AT_PHNUM); i++)
     if (headers[i].p_type == PT_INTERP) return false;
