@@ -1,4 +1,4 @@
-/* A 64-bit number that depends on every bit of what it is fed: to compare results between paths and devices. */
+/* A 64-bit hash of the results, to compare them between paths and devices. */
 #ifndef GG_BENCH_DIGEST_H
 #define GG_BENCH_DIGEST_H
 
@@ -6,7 +6,7 @@
 
 typedef struct gg_digest {
   uint64_t value;
-  void* piece; /* where a part of device memory is read to */
+  void* piece; /* buffer for a part of device memory */
 } gg_digest;
 
 bool gg_digest_begin(gg_digest* digest);

@@ -1,4 +1,4 @@
-/* The file for machines. */
+/* Writes the JSON file. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

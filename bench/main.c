@@ -1,4 +1,4 @@
-/* gradguard-bench: every backend and path side by side, each against a copy on its own device. */
+/* gradguard-bench: compares backends and paths, each with a copy on its own device. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What gradguard-bench is asked to do. */
+/* The options of gradguard-bench. */
 #ifndef GG_BENCH_OPTIONS_H
 #define GG_BENCH_OPTIONS_H
 

@@ -17,20 +17,20 @@ typedef struct gg_path {
 bool gg_path_open(gg_path* path, gg_rig* rig, gg_bench_path_kind kind, gg_problem* problem);
 void gg_path_close(gg_path* path);
 
-/* Puts the originals back into whatever places are current. Step counters go on. */
+/* Copies the original values back to the current places. Step counters are not reset. */
 bool gg_path_reset(gg_path* path, gg_problem* problem);
 
 /* One whole step: measured, decided, updated, and waited for. */
 bool gg_path_step(gg_path* path, gg_problem* problem);
 
-/* A number that depends on every bit of parameters and state. 0 for a path without any. */
+/* A hash of parameters and state. 0 for a path without them. */
 bool gg_path_digest(const gg_path* path, uint64_t* digest, gg_problem* problem);
 
-/* Bytes that a step of this kind must move at least, each input read once and each output written once; for staged
- * those of the fused step, whose work it does. */
+/* The minimum number of bytes that a step of this kind must move, with each input read once and each output written
+ * once; for staged, that of the fused step. */
 uint64_t gg_path_bytes(const gg_path* path);
 
-/* Bytes that it does move. */
+/* The number of bytes that it actually moves. */
 uint64_t gg_path_traffic(const gg_path* path);
 
 /* Launches of a step, and device memory beyond parameters, gradients and state. */

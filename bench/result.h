@@ -9,7 +9,7 @@ typedef struct gg_bench_result {
   gg_device_info info;
   char kernel[64];
   gg_bench_path_kind path;
-  uint64_t bytes, traffic; /* that it must move and does move */
+  uint64_t bytes, traffic; /* minimum and actual bytes moved */
   double copy_rate;
   double* samples; /* in the order of measuring */
   size_t sample_count;
@@ -17,7 +17,7 @@ typedef struct gg_bench_result {
   uint32_t reduction_launches, update_launches;
   uint64_t scratch_bytes;
   double median, least, most;
-  double first; /* the making of the group and a step, with what they allocate; before the samples */
+  double first; /* creating the group and taking one step, with their allocations; before the samples */
 } gg_bench_result;
 
 typedef struct gg_bench_run {
@@ -26,20 +26,20 @@ typedef struct gg_bench_run {
   gg_bench_result* results;
   size_t count;
   bool alternating; /* devices too, not only the paths of each */
-  bool same;        /* all results that should have the same bits have them */
+  bool same;        /* all results that should be bit-identical are */
 } gg_bench_run;
 
 /* Time of a step that runs at the rate of a copy. */
 double gg_bench_floor(const gg_bench_result* result);
 
-/* The median of numbers, which are sorted by it. */
+/* The median of the numbers; sorts them. */
 double gg_bench_median(double* numbers, size_t count);
 
 /* Fills median, least and most from the samples, whose order is kept. */
 bool gg_bench_summarise(gg_bench_result* result);
 
-/* Compares digests: fused and staged take the same step, and so does the same path on another device. Says on stderr
- * what differs. */
+/* Compares digests: fused and staged take the same step, and so does the same path on another device. Differences are
+ * printed to stderr. */
 bool gg_bench_compare(const gg_bench_run* run);
 
 void gg_bench_print(const gg_bench_run* run);

@@ -5,7 +5,7 @@
 
 #include "kernels/formulas.h"
 
-/* Random data repeat after so many elements: enough for the statistics not to notice, few enough to make quickly. */
+/* Random data repeat after this many elements: enough for the statistics, and fast to generate. */
 #define GG_PATTERN ((uint64_t)1 << 22)
 
 double gg_seconds(void) {

@@ -1,4 +1,4 @@
-/* A device with everything that its paths work on: gradients, parameters and state, and their unchanging originals. */
+/* A device with the data that its paths work on: gradients, parameters and state, and their original values. */
 #ifndef GG_BENCH_RIG_H
 #define GG_BENCH_RIG_H
 
@@ -25,10 +25,10 @@ typedef struct gg_rig {
 bool gg_rig_open(gg_rig* rig, const gg_bench_options* options, const gg_bench_target* target, gg_problem* problem);
 void gg_rig_close(gg_rig* rig);
 
-/* Bytes of device memory that filling it and opening all paths of the options takes, about. */
+/* The approximate device memory, in bytes, for the tensors and all paths of the options. */
 double gg_rig_need(const gg_rig* rig);
 
-/* Fills it with random data that depend on the options alone, the same on every device. */
+/* Fills the tensors with random data that depend only on the options, the same on every device. */
 bool gg_rig_fill(gg_rig* rig, gg_problem* problem);
 void gg_rig_empty(gg_rig* rig);
 
@@ -38,7 +38,7 @@ gg_tensor gg_rig_tensor(const gg_rig* rig, gg_buffer* buffer, gg_dtype dtype, si
 /* Bytes read and written by a plain copy on the device, a second. */
 bool gg_rig_copy_rate(gg_rig* rig, double* rate, gg_problem* problem);
 
-/* Seconds by a clock that never goes back. */
+/* Seconds on a monotonic clock. */
 double gg_seconds(void);
 
 #endif

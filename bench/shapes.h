@@ -11,7 +11,7 @@ typedef struct gg_bench_shape {
 } gg_bench_shape;
 
 typedef struct gg_bench_shapes {
-  const char* name; /* as it was asked for */
+  const char* name; /* as given by the user */
   size_t count;
   gg_bench_shape* shapes;
 } gg_bench_shapes;
@@ -19,7 +19,7 @@ typedef struct gg_bench_shapes {
 /* The names of the sets, NULL-terminated; also "TxN", T vectors of N elements. */
 extern const char* const gg_bench_shape_names[];
 
-/* False for an unknown name, numbers out of range or want of memory. */
+/* False for an unknown name, numbers out of range or out of memory. */
 bool gg_bench_find_shapes(const char* name, gg_bench_shapes* shapes);
 void gg_bench_free_shapes(gg_bench_shapes* shapes);
 

@@ -1,5 +1,5 @@
 /* The staged baseline: the same reduction, then a separate kernel that writes unscaled and clipped gradients into an
- * FP32 temporary, then the same update. The temporary is allocated once, before any timing, in the baseline's favour.
+ * FP32 temporary, then the same update. The temporary is allocated once, before any timing, which favours the baseline.
  */
 #ifndef GG_BENCH_STAGED_H
 #define GG_BENCH_STAGED_H
@@ -8,7 +8,7 @@
 
 bool gg_path_fail(const gg_path* path, gg_status status, const char* doing, gg_problem* problem);
 
-/* Makes what a staged path, or one of statistics alone, needs beside a group. */
+/* Creates what a staged or stats path needs in addition to a group. */
 bool gg_staged_open(gg_path* path, gg_problem* problem);
 void gg_staged_close(gg_path* path);
 

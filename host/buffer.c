@@ -19,7 +19,7 @@ gg_status gg_buffer_make(gg_context* context, gg_memory* memory, gg_buffer** buf
   return GG_OK;
 }
 
-/* What the making of every buffer begins with. */
+/* Checks common to every way to create a buffer. */
 static gg_status begin(gg_context* context, const char* function, gg_buffer** buffer) {
   if (buffer != NULL) *buffer = NULL;
   if (context == NULL) return GG_ERROR_ARGUMENT;
@@ -70,7 +70,7 @@ uint64_t gg_buffer_bytes(const gg_buffer* buffer) { return buffer != NULL ? buff
 
 bool gg_buffer_is_wrapped(const gg_buffer* buffer) { return buffer != NULL && buffer->memory->wrapped; }
 
-/* What every copy begins with. `host` is the other side, or NULL if there is none. */
+/* Checks common to every copy. `host` is the host memory, or NULL if there is none. */
 static gg_status check_range(const gg_buffer* buffer, uint64_t offset, const void* host, uint64_t bytes,
                              const char* function) {
   if (buffer == NULL) return GG_ERROR_ARGUMENT;

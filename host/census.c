@@ -1,4 +1,4 @@
-/* Counting the non-finite values of one gradient, on the host: a diagnostic. */
+/* Counts the non-finite values of one gradient on the host: a diagnostic. */
 #include <stdlib.h>
 
 #include "host/buffer.h"
@@ -11,7 +11,7 @@
 
 #define FUNCTION "gg_gradient_census"
 
-/* Elements brought to the host at a time. */
+/* Elements copied to the host at a time. */
 #define GG_PIECE_ELEMENTS ((uint64_t)1 << 20)
 
 static float decode(gg_dtype dtype, const void* values, uint64_t index) {

@@ -6,7 +6,7 @@
 #include "host/prefix.h"
 #include "host/status.h"
 
-/* The fields of the first version: later ones come behind. */
+/* The fields of the first version; later fields follow them. */
 #define ADAMW_OPTIONS_LEAST (offsetof(gg_adamw_options, skip_update) + sizeof(bool))
 
 /* ---- Checks ---- */
@@ -44,7 +44,7 @@ static gg_status check_epsilon(double epsilon, gg_error* error) {
                  "epsilon is %g, it must be finite and above 0 after rounding to FP32", epsilon);
 }
 
-/* 1 - lr * wd, and the step size at its largest, which is that of the first step, as the kernels take them. */
+/* 1 - lr * wd, and the largest step size, which is that of the first step, as the kernels use them. */
 static gg_status check_products(const gg_adamw_options* options, gg_error* error) {
   double lost = options->learning_rate * options->weight_decay;
   if (!isfinite((float)(1.0 - lost)))

@@ -55,7 +55,7 @@ void gg_context_destroy(gg_context** context) {
   gg_context* gone = *context;
   *context = NULL;
   gone->destroyed = true;
-  /* With buffers left, close comes later; the caller's own memory and stream may be gone by then. */
+  /* If buffers are left, the device is closed later, when the caller's memory and stream may no longer exist. */
   bool waits = gone->references > 1 && gg_context_is_ours(gone) && !gone->device->lost;
   if (waits) gone->device->backend->sync(gone->device, NULL);
   gg_context_release(gone);

@@ -31,7 +31,7 @@ static gg_status check_arguments(gg_context* context, const gg_entry* entries, s
   return GG_OK;
 }
 
-/* Copies an entry that has been found good. */
+/* Copies a validated entry. */
 static gg_status admit(gg_group* group, gg_member* member, const gg_entry* entry, uint64_t elements) {
   if (entry->name != NULL && (member->name = strdup(entry->name)) == NULL) return out_of_memory(group->context);
   member->elements = elements;
@@ -65,7 +65,7 @@ static gg_status admit_all(gg_group* group, const gg_entry* entries) {
   return gg_check_overlap(group, FUNCTION);
 }
 
-/* An entry and its size, sorted together. */
+/* An entry and its size, for sorting. */
 typedef struct gg_rank {
   uint64_t elements;
   size_t entry;
@@ -108,7 +108,7 @@ static void characterise(gg_group* group) {
 }
 
 static gg_status allocate(gg_group* group) {
-  size_t count = group->count + 1; /* never 0, for which calloc may give NULL */
+  size_t count = group->count + 1; /* never 0, for which calloc may return NULL */
   group->members = calloc(count, sizeof *group->members);
   group->entry_of_row = calloc(count, sizeof *group->entry_of_row);
   group->bias = calloc(count, sizeof *group->bias);
@@ -160,7 +160,7 @@ gg_status gg_group_create(gg_context* context, const gg_entry* entries, size_t c
   if (context == NULL) return GG_ERROR_ARGUMENT;
   if (group == NULL) return gg_fail(&context->error, GG_ERROR_ARGUMENT, FUNCTION, "`group` is NULL");
   if (options == NULL) options = &defaults;
-  /* In place everything is known now, and a step then allocates nothing. */
+  /* In place everything is already known, so that a step need not allocate. */
   return gg_group_make(context, entries, count, options, true, group);
 }
 

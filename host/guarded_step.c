@@ -12,14 +12,14 @@
 
 #define FUNCTION "gg_guarded_adamw_step"
 
-/* Puts the statistics of the rows into the entries' order, if that is another one. */
+/* Reorders the statistics of the rows to the order of the entries, if it differs. */
 static void sort_statistics(gg_group* group, const gg_triple* summaries) {
   group->statistics = group->in_order ? summaries : group->triples;
   for (uint32_t row = 0; row < group->rows && !group->in_order; row++)
     group->triples[group->entry_of_row[row]] = summaries[row];
 }
 
-/* Statistics of every row, brought to the host in one read-back. */
+/* Computes the statistics of every row and copies them to the host in one read-back. */
 static gg_status measure(gg_group* group, const gg_adamw_options* options) {
   gg_device* device = group->context->device;
   gg_error* error = &group->context->error;
@@ -51,7 +51,7 @@ static void report_decision(gg_group* group, const gg_adamw_options* options, co
     gg_report_moments(group, gg_clip_coefficient(guard, decision->norm), options->beta2);
 }
 
-/* The first tensor of any kind, as errors name it, and how many there are. */
+/* The first tensor of any kind, which errors name, and how many there are. */
 typedef struct gg_culprits {
   size_t count;
   uint32_t kinds; /* of the first */
@@ -110,7 +110,7 @@ static gg_status take_step(gg_group* group, const gg_adamw_options* options, con
     return GG_OK;
   }
   status = gg_step_submit(group, options, decision.factor1, decision.factor2, pending);
-  if (status != GG_OK) group->report.action = GG_ACTION_NONE; /* it has not been applied after all */
+  if (status != GG_OK) group->report.action = GG_ACTION_NONE; /* the update was not submitted */
   return status;
 }
 

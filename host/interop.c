@@ -1,4 +1,4 @@
-/* The vendor headers' functions, for whichever backends this build has. */
+/* The functions of api/cuda.h and api/opencl.h, for the backends in this build. */
 #include "api/cuda.h"
 #include "api/opencl.h"
 #include "host/buffer.h"
@@ -10,7 +10,7 @@ static const gg_backend* backend_of(gg_native native) {
   return NULL;
 }
 
-/* Opens the device that the caller's queue belongs to. `name` is for the message where no backend takes such queues. */
+/* Opens the device that the caller's queue belongs to. `name` is for the message if no backend accepts such queues. */
 static gg_status adopt(gg_native native, const char* name, const char* function, void* queue,
                        const gg_context_options* options, gg_context** context, gg_error* error) {
   if (context == NULL) return gg_fail(error, GG_ERROR_ARGUMENT, function, "`context` is NULL");

@@ -1,4 +1,4 @@
-/* One step on entries, without a group to keep. */
+/* One step on entries, with a temporary group. */
 #include <string.h>
 
 #include "backends/backend.h"
@@ -20,7 +20,8 @@ static gg_status take_step(gg_group* group, const gg_adamw_options* options, con
 #endif
 }
 
-/* The group's report, with the tensors' in the caller's array, since the group will be gone. */
+/* The group's report. The tensors' reports are copied to the caller's array, since the group is about to be destroyed.
+ */
 static gg_status hand_over_report(const gg_group* group, size_t count, gg_report* report,
                                   gg_tensor_report* per_tensor) {
   gg_report made = GG_REPORT_INIT;
@@ -68,6 +69,6 @@ gg_status gg_adamw_once(gg_context* context, gg_entry* entries, size_t count, bo
   if (status == GG_OK) status = commit(context, &pending);
   if (status == GG_OK) hand_over_steps(group, entries, count);
   if (status == GG_OK || status == GG_ERROR_NONFINITE) hand_over_report(group, count, report, per_tensor);
-  gg_group_destroy(&group); /* and with it a step that could not be committed */
+  gg_group_destroy(&group); /* also discards a step that could not be committed */
   return status;
 }

@@ -1,4 +1,4 @@
-/* Memory that a step writes must not be any other tensor's. */
+/* Memory that a step writes must not overlap any other tensor. */
 #include <stdlib.h>
 
 #include "host/group.h"
@@ -57,7 +57,7 @@ static gg_status refuse_pair(const gg_group* group, const char* function, const 
       who, gg_role_name(first->role));
 }
 
-/* In order of their beginnings, an interval overlaps an earlier one if that one with the furthest end reaches it. */
+/* With intervals sorted by start, an interval overlaps an earlier one if it starts before the largest end so far. */
 static gg_status sweep(const gg_group* group, const char* function, const gg_interval* intervals, size_t count) {
   const gg_interval *furthest = NULL, *furthest_written = NULL;
   for (size_t i = 0; i < count; i++) {

@@ -8,7 +8,7 @@ static gg_status check_active(const gg_pending* pending, const char* function) {
                  "the step is no longer pending: it has been committed or discarded");
 }
 
-/* What went wrong stays: the device may be asked for other things in between, and answer well. */
+/* An error is kept, because later calls to the device may succeed. */
 static gg_status repeat_fault(const gg_pending* pending) {
   pending->group->context->error = pending->fault;
   return pending->fault.status;
@@ -58,7 +58,7 @@ gg_status gg_pending_commit(gg_pending** pending) {
   return GG_OK;
 }
 
-/* In place the old values are gone once the update has been queued, unless it failed: then all is lost anyway. */
+/* In place, the old values are lost once the update has been queued. If it failed, the contents are unknown anyway. */
 static gg_status discard_in_place(gg_pending** pending, gg_status status) {
   gg_group* group = (*pending)->group;
   if (status == GG_OK)

@@ -1,10 +1,11 @@
-/* Where a group's states are and go to: second buffers, and a table for each phase. */
+/* Where a group's states are read and written: second buffers, and a table for each phase. */
 #include <stdlib.h>
 
 #include "host/group.h"
 #include "host/status.h"
 
-/* Second buffers share allocations of about this size, so that small tensors cost few and large ones no huge one. */
+/* Second buffers share allocations of about this size, so that small tensors need few allocations and large ones no
+ * huge one. */
 #define GG_SLAB_BYTES ((uint64_t)1 << 30)
 #define GG_SLAB_ALIGN 256
 
@@ -45,7 +46,7 @@ static gg_status add_slab(gg_group* group, uint64_t bytes) {
   return status;
 }
 
-/* Goes over the states that lack a place, in order; once to add up what a slab holds, and once to hand it out. */
+/* Goes over the states without a place, in order: once to add up the size of a slab, and once to assign parts of it. */
 typedef struct gg_slab_walk {
   unsigned place;
   uint32_t row;
@@ -66,7 +67,7 @@ static gg_place* next_missing(gg_group* group, gg_slab_walk* walk, uint64_t* byt
   return NULL;
 }
 
-/* Fills one slab with the states that come next; what does not fit is left for another. */
+/* Fills one slab with the next states; those that do not fit are left for the next slab. */
 static gg_status make_slab(gg_group* group, unsigned place_index, bool* more) {
   gg_slab_walk first = {.place = place_index}, walk = first;
   uint64_t bytes = 0, total = 0;

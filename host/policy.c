@@ -12,13 +12,13 @@
 
 #define VALUE_KINDS (GG_KIND_NAN | GG_KIND_INF | GG_KIND_OVERFLOW)
 
-/* The fields of the first version: later ones come behind. */
+/* The fields of the first version; later fields follow them. */
 #define GUARD_OPTIONS_LEAST (offsetof(gg_guard_options, on_nonfinite) + sizeof(gg_nonfinite_policy))
 #define DECISION_LEAST      (offsetof(gg_decision, factor2) + sizeof(float))
 
 /* ---- Options ---- */
 
-/* Callers of the first version have no such field. */
+/* Callers of the first version do not have this field. */
 static gg_moment_policy moment_policy(const gg_guard_options* guard) {
   size_t end = offsetof(gg_guard_options, on_moment_overflow) + sizeof guard->on_moment_overflow;
   return guard->size < end ? GG_MOMENT_APPLY : guard->on_moment_overflow;
@@ -50,7 +50,8 @@ gg_status gg_check_guard_options(const gg_guard_options* guard, gg_error* error)
 
 /* ---- Statistics ---- */
 
-/* 2^e, the largest power of two <= max_abs: the fraction cleared. FP32's subnormals are normal in FP64. 0 for 0. */
+/* 2^e, the largest power of two <= max_abs: max_abs with its fraction bits cleared. FP32 subnormals are normal in FP64.
+ * 0 for 0. */
 static double leading_power(float max_abs) {
   double power = (double)max_abs;
   uint64_t bits;

@@ -6,7 +6,7 @@
 #include "host/status.h"
 
 bool gg_probe(const gg_backend* backend, gg_device_info** infos, size_t* count) {
-  size_t capacity = 8; /* asking twice costs what initialising a driver does */
+  size_t capacity = 8; /* a second call initialises the driver again, which is slow */
   for (;;) {
     *infos = calloc(capacity, sizeof **infos);
     if (*infos == NULL) return false;

@@ -41,7 +41,7 @@ gg_status gg_group_report(const gg_group* group, gg_report* report) {
   if (report == NULL || report->size < sizeof(uint32_t))
     return gg_fail(&group->context->error, GG_ERROR_ARGUMENT, "gg_group_report",
                    "`report` is NULL or its size is not set: initialise it with GG_REPORT_INIT");
-  gg_report_per_tensor((gg_group*)group); /* a group is never a constant object, and belongs to one thread */
+  gg_report_per_tensor((gg_group*)group); /* a group is never a const object, and belongs to one thread */
   gg_copy_prefix(report, &group->report, sizeof *report);
   return GG_OK;
 }

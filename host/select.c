@@ -1,4 +1,4 @@
-/* Which device a context is created on. */
+/* Selects the device of a context. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static gg_status open_id(gg_selection* selection, const gg_backend* backend, con
   return backend->open(&selection->request, &selection->device, selection->error);
 }
 
-/* "auto" takes what gives the promised bits, and runs on a processor only through the backend made for it. */
+/* "auto" chooses only exact devices, and uses a processor only through the cpu backend if there is one. */
 static bool is_candidate(const gg_device_info* info, bool gpu) {
   return info->available && info->exact && (info->kind == GG_DEVICE_GPU) == gpu;
 }
@@ -82,7 +82,7 @@ static bool is_word_of(const char* list, const char* word) {
   return false;
 }
 
-/* The variables are read one by one where no route is given. */
+/* If no kernel variant is given, each backend reads its own variable. */
 static gg_status check_variables(const gg_selection* selection) {
   for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
     const char* route = gg_context_route(NULL, *at);
@@ -129,7 +129,7 @@ static gg_status open_best(gg_selection* selection, const gg_backend* backend) {
   size_t count, best = 0;
   if (!gg_probe(backend, &infos, &count)) return out_of_memory(selection->error);
   while (best < count && !infos[best].available) best++;
-  /* Opening one that is unavailable says why, with the driver's own code. */
+  /* Opening an unavailable device gives the reason, with the driver's own code. */
   gg_status status = open_id(selection, backend, infos[best < count ? best : 0].id);
   free(infos);
   return status;
@@ -171,7 +171,7 @@ static gg_status open_named(gg_selection* selection, const char* device) {
   return open_id(selection, backend, device);
 }
 
-/* Set to nothing it is as good as not set, as with the variables of kernel routes. */
+/* An empty value counts as not set, as with the variables for kernel variants. */
 static const char* device_of_environment(void) {
   const char* device = getenv("GRADGUARD_DEVICE");
   return device != NULL && device[0] != '\0' ? device : "auto";
@@ -182,7 +182,7 @@ gg_status gg_context_create(const char* device, const gg_context_options* option
   if (context == NULL)
     return gg_fail(error, GG_ERROR_ARGUMENT, FUNCTION, "there is no place for the context: `context` is NULL");
   *context = NULL;
-  gg_error own = GG_ERROR_INIT; /* backends may read what a part of them wrote */
+  gg_error own = GG_ERROR_INIT; /* complete, because backends may read fields that they have written */
   gg_selection selection = {.options = options, .error = error != NULL ? error : &own};
   gg_status status = gg_context_request(options, &selection.request, selection.error);
   if (status != GG_OK) return status;

@@ -1,4 +1,4 @@
-/* The statistics of gradients without any parameter: a diagnostic that waits. */
+/* The statistics of gradients without parameters: a diagnostic that waits for the device. */
 #include <stdlib.h>
 
 #include "host/buffer.h"
@@ -11,7 +11,7 @@
 
 #define FUNCTION "gg_gradient_stats"
 
-/* What one call works with. */
+/* The data of one call. */
 typedef struct gg_survey {
   gg_context* context;
   size_t count;
@@ -31,7 +31,7 @@ static void free_survey(gg_survey* survey) {
 }
 
 static gg_status make_survey(gg_survey* survey) {
-  size_t count = survey->count + 1; /* never 0, for which calloc may give NULL */
+  size_t count = survey->count + 1; /* never 0, for which calloc may return NULL */
   survey->elements = calloc(count, sizeof *survey->elements);
   survey->triples = calloc(count, sizeof *survey->triples);
   survey->rows = calloc(count, sizeof *survey->rows);

@@ -8,7 +8,7 @@
 #include "host/status.h"
 #include "host/validate.h"
 
-/* The largest step is known; who has it is looked for only when that is too large. */
+/* The largest step is known; the entry that has it is searched for only if it is too large. */
 static gg_status check_maximum(const gg_group* group, const char* function) {
   if (group->rows == 0 || group->farthest < (uint64_t)GG_STEP_MAX) return GG_OK;
   uint32_t row = 0;
@@ -64,7 +64,7 @@ bool gg_step_is_idle(gg_group* group, const gg_adamw_options* options, gg_pendin
   return true;
 }
 
-/* Rows mostly come in runs of the same step. */
+/* Consecutive rows usually have the same step. */
 static void fill_bias(gg_group* group, const gg_adamw_options* options) {
   uint64_t last = 0;
   for (uint32_t row = 0; row < group->rows; row++) {

@@ -1,4 +1,4 @@
-/* Tensors, dtypes and roles, apart from any device. */
+/* Tensors, dtypes and roles; uses no device. */
 #include "api/gradguard.h"
 
 size_t gg_dtype_bytes(gg_dtype dtype) {
@@ -46,9 +46,9 @@ gg_tensor gg_tensor_contiguous(gg_buffer* buffer, uint64_t offset, gg_dtype dtyp
                                const int64_t* shape) {
   gg_tensor tensor = {.buffer = buffer, .offset = offset, .dtype = dtype, .rank = rank};
   if (rank > GG_MAX_RANK) return tensor;
-  uint64_t stride = 1; /* unsigned: a shape that overflows is refused later, by the group */
+  uint64_t stride = 1; /* unsigned: a shape that overflows is reported later, by gg_group_create */
   for (uint32_t i = rank; i-- > 0;) {
-    tensor.shape[i] = shape != NULL ? shape[i] : -1; /* a shape that is missing is refused there, too */
+    tensor.shape[i] = shape != NULL ? shape[i] : -1; /* a missing shape is reported there, too */
     tensor.strides[i] = (int64_t)stride;
     stride *= (uint64_t)tensor.shape[i];
   }

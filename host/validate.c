@@ -56,7 +56,7 @@ static gg_status count_elements(const gg_subject* subject, gg_role role, const g
   return GG_OK;
 }
 
-/* Row-major; the strides of dimensions of size 1, and all of an empty tensor's, mean nothing. */
+/* Row-major. Strides of dimensions of size 1, and all strides of an empty tensor, are ignored. */
 static gg_status check_layout(const gg_subject* subject, gg_role role, const gg_tensor* tensor, uint64_t elements) {
   int64_t expected = 1;
   for (uint32_t i = tensor->rank; i-- > 0 && elements > 0;) {
@@ -76,7 +76,7 @@ static gg_status check_range(const gg_subject* subject, gg_role role, const gg_t
     return gg_refuse_tensor(subject, role,
                             "its offset, %" PRIu64 " bytes, is not aligned to the %" PRIu64 " bytes of %s",
                             tensor->offset, size, gg_dtype_name(tensor->dtype));
-  /* Only memory that the caller wrapped can begin at such a place. */
+  /* Only wrapped memory can be misaligned. */
   if (elements > 0 && tensor->buffer->memory->base % size != 0)
     return gg_refuse_tensor(subject, role,
                             "the memory wrapped by its buffer is not aligned to the %" PRIu64

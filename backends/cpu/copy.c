@@ -1,5 +1,5 @@
-/* A copy with all threads. Large ones write past the caches, as large updates do: an ordinary store first fetches the
- * line that it overwrites, half as many bytes again, and when a memcpy stops doing so differs between machines. */
+/* A copy with all threads. Large copies use non-temporal stores, as large updates do: an ordinary store first fetches
+ * the line that it overwrites, half as many bytes again, and when a memcpy stops doing so differs between machines. */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/parallel.h"
 
-#define GG_COPY_PIECE       ((uint64_t)1 << 20) /* that a thread takes at a time */
+#define GG_COPY_PIECE       ((uint64_t)1 << 20) /* bytes that a thread copies at a time */
 #define GG_COPY_STREAM_FROM ((uint64_t)16 << 20)
 
 typedef struct gg_copying {

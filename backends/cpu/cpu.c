@@ -1,4 +1,4 @@
-/* The cpu backend's table of functions. */
+/* The vtable of the cpu backend. */
 #include "backends/cpu/cpu.h"
 
 const gg_backend gg_backend_cpu = {

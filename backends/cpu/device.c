@@ -9,7 +9,7 @@
 #include "backends/cpu/parallel.h"
 #include "host/status.h"
 
-/* The processor's name as Linux tells it, or the architecture's. */
+/* The processor's name from Linux, or the name of the architecture. */
 static void processor_name(char* name, size_t capacity) {
   snprintf(name, capacity, "%s",
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-/* Which kernels this machine can run. */
+/* Selects the kernels that this machine can run. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #define GG_REDUCTION_OF(isa)
 #endif
 
-/* Declares and gathers what lanes.c and elements.c define for one instruction set. */
+/* Declares and collects the functions that lanes.c and elements.c define for one instruction set. */
 #define GG_KERNELS_OF(isa)                                                                   \
   GG_DECLARE_REDUCTION(isa)                                                                  \
   void gg_cpu_update_##isa(const gg_device_row* row, uint64_t begin, uint64_t end,           \

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#ifdef __clang__ /* builds with sanitizers or for debugging leave the loops as they are */
+#ifdef __clang__ /* builds with sanitizers or for debugging do not vectorise the loops */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
@@ -97,7 +97,8 @@ static const gg_f32* gradients_of(const gg_device_row* row, uint64_t begin, int 
   return buffer;
 }
 
-/* `amsgrad` is a constant at each call, so that the loop holds no branch. In place, in and out are the same. */
+/* `amsgrad` is a compile-time constant in each call, so that the loop has no branch. In place, in and out are the same.
+ */
 GG_FN void update_piece(const gg_piece* piece, const gg_update_constants* constants, gg_bias bias, gg_u32 amsgrad) {
   const gg_update_constants k = *constants;
   const gg_f32 *gradient = piece->gradient, *p_in = piece->in[0], *m_in = piece->in[1], *v_in = piece->in[2],

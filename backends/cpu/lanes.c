@@ -52,7 +52,7 @@ GG_FN gg_mask gg_tile_magnitudes(const gg_vector parts[GG_TILE]) {
   return gg_magnitudes(columns);
 }
 
-/* By a loop, since compilers make a slow `rep stos` of a memset this small. */
+/* A loop, because compilers turn a memset this small into a slow `rep stos`. */
 GG_FN void gg_clear_bin(gg_lanes* lanes, int bin) {
   for (int lane = 0; lane < GG_LANES; lane += GG_WIDTH) {
     gg_vector_store(lanes->high[bin] + lane, gg_vector_all(0.0f));
@@ -141,7 +141,7 @@ GG_FN gg_mask gg_reduce_unit(gg_lanes* lanes, gg_u32 type, const void* unit, siz
   return gg_magnitudes(x);
 }
 
-/* All tiles of a block, into its lanes; returns the largest magnitude as bits. The last unit is completed by zeros. */
+/* All tiles of a block, into its lanes; returns the largest magnitude as bits. The last unit is padded with zeros. */
 GG_FN gg_u32 gg_reduce_tiles(gg_lanes* lanes, gg_u32 type, const void* gradient, uint64_t elements,
                              gg_f32 inverse_scale) {
   enum { unit_elements = GG_TILE * GG_WIDTH };
@@ -149,7 +149,7 @@ GG_FN gg_u32 gg_reduce_tiles(gg_lanes* lanes, gg_u32 type, const void* gradient,
   const char* bytes = gradient;
   uint64_t units = elements / unit_elements, rest = elements % unit_elements;
   uint64_t ahead = GG_CPU_PREFETCH / (unit_elements * element_bytes);
-  /* Behind a large block comes the next one of its tensor, behind a small one mostly something else. */
+  /* A large block is usually followed in memory by the next block of its tensor, a small one by something else. */
   uint64_t fetching = elements > GG_LANES * GG_TILE ? units : units > ahead ? units - ahead : 0;
   gg_mask largest = gg_mask_all(0);
   for (uint64_t unit = 0; unit < units; unit++) {
@@ -171,7 +171,7 @@ GG_FN gg_u32 gg_reduce_tiles(gg_lanes* lanes, gg_u32 type, const void* gradient,
   return (gg_u32)most;
 }
 
-/* Four neighbouring lanes' sums of two floats. */
+/* The sums of four consecutive lanes, two floats each. */
 typedef gg_f32 gg_quad __attribute__((vector_size(16)));
 typedef struct gg_quads {
   gg_quad high, low;
@@ -184,7 +184,7 @@ GG_FN void gg_combine(gg_quads* a, const gg_quads* b) {
   a->high = sum;
 }
 
-/* From lanes 0 to 3 of each group to each lane of groups 0 to 3 and 4 to 7. */
+/* Transposes lanes 0 to 3 of each 32 to one vector per lane, for groups 0 to 3 and 4 to 7. */
 GG_FN void gg_transpose_groups(const gg_quads groups[8], gg_quads lanes[4][2]) {
   for (int lane = 0; lane < 4; lane++)
     for (int g = 0; g < 2; g++) {
@@ -208,7 +208,7 @@ GG_FN gg_f32 gg_sum_groups(gg_quads groups[2]) {
   return high[0] + rest[0];
 }
 
-/* The tree: lanes combine with those 16, 8, 4, 2, 1 away within groups of 32, then groups with those 4, 2, 1 away. */
+/* The tree: strides 16, 8, 4, 2, 1 within groups of 32 lanes, then strides 4, 2, 1 between the groups. */
 static gg_f32 gg_sum_lanes(const gg_f32 high[GG_LANES], const gg_f32 low[GG_LANES]) {
   gg_quads groups[8], lanes[4][2];
   for (int group = 0; group < 8; group++) {
@@ -238,7 +238,7 @@ static gg_f32 gg_sum_lanes(const gg_f32 high[GG_LANES], const gg_f32 low[GG_LANE
   return gg_sum_groups(lanes[0]);
 }
 
-/* Joins the bins of each lane in units of the square of 2^exponent, the power of two just below the block's maximum. */
+/* Adds the bins of each lane in units of the square of 2^exponent, the largest power of two <= the block's maximum. */
 static gg_f32 gg_join_bins(const gg_lanes* lanes, int exponent) {
   static const int shifts[GG_BINS] = {GG_BIN_SHIFT, 0, -GG_BIN_SHIFT};
   const int present[GG_BINS] = {lanes->outer_bins && exponent >= 40, exponent >= -40, lanes->outer_bins};

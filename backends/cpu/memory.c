@@ -1,4 +1,4 @@
-/* Memory of the cpu backend: the library's own, and wrapped pointers of the caller. */
+/* Memory of the cpu backend: the library's own, and the caller's wrapped pointers. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ gg_status gg_cpu_alloc(gg_device* device, uint64_t bytes, gg_memory** memory, gg
       posix_memalign(&taken, huge ? GG_HUGE_PAGE : GG_ALIGNMENT, bytes > 0 ? (size_t)bytes : GG_ALIGNMENT) != 0)
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_buffer_create", "the host has no %llu bytes of memory",
                    (unsigned long long)bytes);
-  /* A hint: large pages spare most address translations, and nothing is lost where there are none. */
+  /* A hint: huge pages avoid most TLB misses; if they are not available, nothing is lost. */
   if (huge) (void)madvise(taken, (size_t)bytes, MADV_HUGEPAGE);
   *memory = describe(taken, bytes, false);
   if (*memory != NULL) return GG_OK;
@@ -71,7 +71,7 @@ gg_status gg_cpu_fill(gg_device* device, gg_memory* memory, uint64_t offset, uin
   return GG_OK;
 }
 
-/* Moves rather than copies: the destination may be the memory itself (a table's summaries) or wrapped memory. */
+/* memmove, because the destination may be the memory itself (a table's summaries) or wrapped memory. */
 gg_status gg_cpu_readback(gg_device* device, const gg_readback* pieces, size_t count, gg_error* error) {
   (void)device, (void)error;
   for (size_t i = 0; i < count; i++) {

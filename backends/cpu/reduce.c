@@ -1,4 +1,4 @@
-/* The reduction of a group: every block of every row, then the rows of several blocks. */
+/* The reduction of a group: every block of every row, then a merge for rows with several blocks. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/parallel.h"
 
@@ -21,7 +21,7 @@ typedef struct gg_block {
   gg_triple* triple;
 } gg_block;
 
-/* `*row` is the row of an earlier block, and becomes this one's. */
+/* On entry `*row` is the row of an earlier block, on return the row of this one. */
 static gg_block block_at(const gg_reduction* reduction, uint64_t index, uint32_t* row) {
   const gg_cpu_table* table = reduction->table;
   while (index >= table->first_block[*row + 1]) ++*row;
@@ -44,7 +44,8 @@ static void reduce_blocks(void* context, uint64_t begin, uint64_t end) {
   gg_block block = block_at(reduction, begin, &row);
   for (uint64_t index = begin; index < end; index++) {
     gg_block next = index + 1 < end ? block_at(reduction, index + 1, &row) : (gg_block){0};
-    /* The kernel fetches ahead within a block. Its beginning is fetched here, which small tensors live on. */
+    /* The kernel prefetches within a block; the start of the block is prefetched here, which matters for small tensors.
+     */
     for (uint64_t line = 0; line < next.bytes && line < GG_CPU_PREFETCH; line += 64)
       __builtin_prefetch(next.gradient + line);
     reduction->kernels->reduce_block(block.gradient, block.type, block.elements, reduction->inverse_scale,

@@ -1,4 +1,4 @@
-/* The device form of a group: rows with absolute addresses, and what each row's work begins with. */
+/* The table of a group: rows with absolute addresses, and prefix sums of blocks and chunks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,10 +6,10 @@
 #include "host/status.h"
 #include "kernels/geometry.h"
 
-/* Outputs of more bytes than this in a group are not in a cache any more when somebody reads them. */
+/* If a group's outputs are larger than this, they are no longer in a cache when they are next read. */
 #define GG_STREAM_FROM ((uint64_t)32 << 20)
 
-/* What a thread takes at a time holds about this many elements, so that small groups stay on the calling thread. */
+/* A batch has about this many elements, so that small groups stay on the calling thread. */
 #define GG_REDUCE_BATCH 65536u
 #define GG_UPDATE_BATCH 16384u
 
@@ -58,7 +58,7 @@ static void fill_row(gg_device_row* row, const gg_row* from, bool amsgrad) {
   if (states % 16 == 0 && row->model % 8 == 0) row->flags |= GG_ROW_ALIGNED_STATES;
 }
 
-/* Wrapped memory may begin anywhere; elements may not. */
+/* Wrapped memory may start at any address, but elements must be aligned. */
 static gg_status check_alignment(const gg_device_row* row, uint32_t index, gg_error* error) {
   gg_u64 states = 0;
   for (int state = 0; state < GG_STATES; state++) states |= row->in[state] | row->out[state];

@@ -1,4 +1,4 @@
-/* The CUDA implementation of backends/backend.h. */
+/* The vtable of the cuda backend. */
 #include "backends/backend.h"
 
 #include "backends/cuda/device.h"

@@ -110,7 +110,7 @@ gg_status gg_cuda_open(const gg_open_request* request, gg_device** device, gg_er
   return status ? status : gg_cuda_open_with(&platform, request, device, error);
 }
 
-/* Also of a device that was opened in part. Failures are ignored: after a fault every call reports it again. */
+/* Also closes a partially opened device. Failures are ignored: after a fault every call reports it again. */
 void gg_cuda_close(gg_device* device) {
   gg_cuda_device* cuda = gg_cuda_of(device);
   bool entered = gg_cuda_enter_release(cuda);

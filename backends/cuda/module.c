@@ -1,4 +1,4 @@
-/* The kernels' machine code, by one of three routes; all give the same bits. */
+/* Loads the kernels in one of three variants, which all give the same bits. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define GG_JIT_LOG_BYTES 4096
 
-/* Loads machine code or PTX; `what` says which. The driver's compiler may have something to say about PTX. */
+/* Loads machine code or PTX; `what` says which. For PTX the driver's compiler may give a log. */
 static gg_status load_image(gg_cuda_device* cuda, const void* image, const char* what, gg_error* error) {
   char* log = calloc(1, GG_JIT_LOG_BYTES);
   if (!log) return gg_fail(error, GG_ERROR_NO_MEMORY, "calloc", "out of host memory while loading kernels");
@@ -51,7 +51,7 @@ static gg_status load_nvrtc(gg_cuda_device* cuda, const gg_cuda_platform* platfo
   return status;
 }
 
-/* Best first: what needs no compilation, then what needs nothing but the driver. */
+/* Best first: no compilation, then compilation by the driver. */
 static const struct {
   const char* name;
   gg_status (*load)(gg_cuda_device* cuda, const gg_cuda_platform* platform, gg_error* error);
@@ -68,7 +68,7 @@ static gg_status load_named(gg_cuda_device* cuda, const gg_cuda_platform* platfo
                  "\"%s\" is no kernel route of cuda: expected \"cubin\", \"ptx\" or \"nvrtc\"", name);
 }
 
-/* A route that cannot be built here gives way to the next; a shortage of memory or a fault does not. */
+/* If a variant cannot be built here, the next is tried; not after out of memory or a fault. */
 static gg_status load_best(gg_cuda_device* cuda, const gg_cuda_platform* platform, const gg_open_request* request,
                            gg_error* error) {
   char reasons[1024] = "";

@@ -23,7 +23,7 @@ static bool load_nvrtc(gg_nvrtc* nvrtc, void* library) {
 gg_status gg_nvrtc_open(gg_nvrtc* nvrtc, int driver_version, gg_error* error) {
   static const char* const newest_first[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
                                              "/usr/local/cuda/lib64/libnvrtc.so", NULL};
-  /* Code of a newer compiler than the driver may not load. */
+  /* The driver may not load code from a compiler that is newer than itself. */
   static const char* const for_driver_12[] = {"libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so",
                                               "libnvrtc.so.13", NULL};
   for (const char* const* name = driver_version >= 13000 ? newest_first : for_driver_12; *name; name++) {
@@ -71,7 +71,7 @@ static gg_status choose_architecture(const gg_nvrtc* nvrtc, int capability, int*
 }
 
 static gg_status compile_program(const gg_nvrtc* nvrtc, gg_nvrtc_program program, const char* target, gg_error* error) {
-  /* The same arithmetic as in the embedded images: every operation rounds once, subnormals stay. */
+  /* The same arithmetic as in the embedded images: every operation rounds once, subnormals are not flushed. */
   const char* const options[] = {target,
                                  "--fmad=false",
                                  "--prec-div=true",

@@ -13,13 +13,13 @@ gg_status gg_cuda_start(gg_cuda_device* cuda, int* devices, gg_error* error) {
     status = gg_fail(error, GG_ERROR_NO_DEVICE, "cuDeviceGetCount",
                      "the CUDA driver sees no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES");
   if (status != GG_ERROR_DEVICE_LOST && status != GG_ERROR_DRIVER) return status;
-  /* Nothing is open that could be lost: it is the driver that does not work. */
+  /* No device is open that could be lost: the driver itself does not work. */
   cuda->device.lost = false;
   if (error) error->status = GG_ERROR_NO_DRIVER;
   return GG_ERROR_NO_DRIVER;
 }
 
-/* The routes that can be tried here, best first. */
+/* The kernel variants that can be tried here, best first. */
 static void list_routes(const gg_cuda_platform* platform, int driver_version, char* text, size_t bytes) {
   gg_nvrtc nvrtc;
   bool compiler = platform->open_nvrtc(&nvrtc, driver_version, NULL) == GG_OK;

@@ -17,7 +17,7 @@ static gg_status launch(gg_cuda_device* cuda, gg_cu_stream stream, gg_cuda_table
   return status;
 }
 
-/* Recording ends whatever happens in between, so that the stream can be destroyed. */
+/* The capture is always ended, even after an error, so that the stream can be destroyed. */
 static gg_status record_on(gg_cuda_device* cuda, gg_cu_stream stream, gg_cuda_table* t, float inverse_scale,
                            gg_cu_graph* graph, gg_error* error) {
   gg_status status = GG_CUDA_TRY(cuda, error, cuStreamBeginCapture_v2, (stream, GG_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
@@ -28,7 +28,7 @@ static gg_status record_on(gg_cuda_device* cuda, gg_cu_stream stream, gg_cuda_ta
   return status ? status : gg_cuda_check(cuda, error, code, "cuStreamEndCapture", "recording a reduction");
 }
 
-/* On a stream of its own: the one that is worked on may be the caller's, who may be using it. */
+/* Captured on a separate stream, because the context's stream may be the caller's and in use. */
 static gg_status record(gg_cuda_device* cuda, gg_cuda_table* t, float inverse_scale, gg_error* error) {
   gg_cu_stream stream = NULL;
   gg_cu_graph graph = NULL;
@@ -43,7 +43,8 @@ static gg_status record(gg_cuda_device* cuda, gg_cuda_table* t, float inverse_sc
   return status;
 }
 
-/* Under another loss scale the recorded one is of no use. The device may still be at it: the driver waits for that. */
+/* With another loss scale the captured graph is useless. The device may still be running it: the driver waits for that.
+ */
 static void forget(gg_cuda_device* cuda, gg_cuda_table* t) {
   if (t->replay) cuda->driver.cuGraphExecDestroy(t->replay);
   t->replay = NULL;

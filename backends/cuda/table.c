@@ -9,7 +9,7 @@
 
 #define GG_MAX_GRID 2147483647u /* blocks of one launch */
 
-/* Where the parts of a table are in its device allocation, and what is uploaded when it is made. */
+/* The layout of a table in its device allocation, and the part that is uploaded when it is created. */
 typedef struct gg_cuda_layout {
   size_t first_block, first_update_block, uploaded; /* the rows are at 0; `uploaded` bytes from there */
   size_t bias, partials, summaries, bytes;
@@ -43,7 +43,7 @@ static gg_status fill_row(const gg_row* row, bool amsgrad, bool updates, gg_devi
                          .tiles_per_lane = gg_tiles_per_lane(row->elements),
                          .flags = amsgrad ? GG_ROW_AMSGRAD : 0};
   uint64_t misplaced = out->gradient % element_bytes(row->gradient_dtype);
-  uint64_t bits16 = 0; /* what keeps the states from 16-byte accesses */
+  uint64_t bits16 = 0; /* low bits that prevent 16-byte accesses to the states */
   for (int s = 0; updates && s < GG_STATES; s++) {
     if (s == GG_STATE_MAX_EXP_AVG_SQ && !amsgrad) continue;
     out->in[s] = address_of(row->in[s]);
@@ -68,7 +68,7 @@ static gg_status fill_row(const gg_row* row, bool amsgrad, bool updates, gg_devi
   return GG_OK;
 }
 
-/* Blocks of both kinds, before anything is allocated for them. */
+/* Counts reduction and update blocks, before anything is allocated for them. */
 static gg_status count_blocks(gg_cuda_table* t, const gg_row* rows, gg_error* error) {
   uint64_t reduce = 0, update = 0;
   for (uint32_t i = 0; i < t->table.rows; i++) {

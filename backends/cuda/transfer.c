@@ -34,7 +34,7 @@ static gg_status queue_pieces(gg_cuda_device* cuda, const gg_readback* pieces, s
   for (size_t i = 0; i < count; i++) {
     const gg_readback* piece = &pieces[i];
     const gg_cuda_memory* memory = (const gg_cuda_memory*)piece->memory;
-    /* The kernels have written a table's summaries to where the host wants them: only the event is needed. */
+    /* The kernels have written a table's summaries to host memory: only the event is needed. */
     if (memory->host && (char*)memory->host + piece->offset == (char*)piece->destination) continue;
     if (piece->bytes == 0) continue;
     gg_status status =

@@ -15,7 +15,7 @@ static gg_status wait_for_update(gg_cuda_device* cuda, gg_cuda_table* t, gg_erro
 static gg_status upload_bias(gg_cuda_device* cuda, gg_cuda_table* t, const gg_bias* bias, gg_error* error) {
   size_t bytes = t->table.rows * sizeof *bias;
   if (t->bias_uploaded && memcmp(t->host_bias, bias, bytes) == 0) return GG_OK;
-  /* The copy for the previous update may not have left the pinned memory yet. */
+  /* The copy for the previous update may still be reading the pinned memory. */
   gg_status status = wait_for_update(cuda, t, error);
   if (status) return status;
   t->bias_uploaded = false;

@@ -1,4 +1,4 @@
-/* Device memory of the caller, checked against what the driver knows about it. */
+/* Wraps the caller's device memory, after checking it with the driver. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -111,7 +111,7 @@ gg_status gg_cuda_wrap(gg_device* device, gg_handle_kind kind, uint64_t handle, 
                    "gg_buffer_upload");
   gg_cu_pointer address = handle;
   gg_status status = GG_OK;
-  if (bytes > 0) { /* nothing is ever read at an address of 0 bytes */
+  if (bytes > 0) { /* memory of 0 bytes is never accessed */
     status = gg_cuda_enter(cuda, error);
     if (status) return status;
     status = gg_cuda_leave(cuda, inspect(cuda, handle, bytes, &address, error), error);

@@ -26,7 +26,7 @@ static void unused_remove(gg_opencl_block* block) {
   block->unused = block->unused_before = NULL;
 }
 
-/* Lets `block`, which is free, swallow the free block after it. */
+/* Merges the free `block` with the free block after it. */
 static void join_after(gg_opencl_block* block) {
   gg_opencl_block* gone = block->after;
   unused_remove(gone);
@@ -46,7 +46,7 @@ static void slab_free(gg_opencl_device* device, gg_opencl_slab* slab) {
   free(slab);
 }
 
-/* The call that a slab could not be had for; no function: host memory. */
+/* The call because of which a slab could not be allocated; no function: out of host memory. */
 typedef struct gg_slab_refusal {
   gg_cl_int code;
   const char* function;
@@ -61,8 +61,8 @@ static bool slab_allocate(gg_opencl_device* device, gg_opencl_slab* slab, gg_sla
     if (slab->mem == NULL && refusal->code == GG_CL_SUCCESS) refusal->code = GG_CL_OUT_OF_RESOURCES;
     return refusal->code == GG_CL_SUCCESS;
   }
-  /* Drivers need not know an alignment of 256, so it is made here. */
-  refusal->function = "clSVMAlloc"; /* which tells no code */
+  /* Drivers need not support an alignment of 256, so the address is aligned here. */
+  refusal->function = "clSVMAlloc"; /* which returns no error code */
   refusal->code = GG_CL_MEM_OBJECT_ALLOCATION_FAILURE;
   slab->allocation = api->clSVMAlloc(device->context, GG_CL_MEM_READ_WRITE, slab->bytes + GG_OPENCL_ALIGNMENT, 0);
   if (slab->allocation == NULL) return false;
@@ -71,7 +71,7 @@ static bool slab_allocate(gg_opencl_device* device, gg_opencl_slab* slab, gg_sla
   return true;
 }
 
-/* Some drivers allocate when memory is first used: using it here brings a lack of memory to light here. */
+/* Some drivers allocate when memory is first used: it is used here, so that running out of memory is detected here. */
 static bool touch(gg_opencl_device* device, const gg_opencl_slab* slab, gg_slab_refusal* refusal) {
   const gg_opencl_api* api = &device->api;
   const uint32_t zero = 0;
@@ -108,7 +108,7 @@ static gg_opencl_slab* slab_create(gg_opencl_device* device, uint64_t bytes, gg_
   return slab;
 }
 
-/* Grows with what is there already, so that the number of slabs stays small; falls back to what is needed. */
+/* The slab size grows with the total, so that there are few slabs; if that fails, only the needed size is allocated. */
 static gg_opencl_slab* slab_for(gg_opencl_device* device, uint64_t needed, gg_slab_refusal* refusal) {
   uint64_t wanted = device->slab_bytes;
   if (wanted < GG_SLAB_LEAST) wanted = GG_SLAB_LEAST;
@@ -122,7 +122,7 @@ static gg_opencl_slab* slab_for(gg_opencl_device* device, uint64_t needed, gg_sl
   return slab;
 }
 
-/* The first free block that is large enough; blocks that were given back last come first. */
+/* The first free block that is large enough, starting with the most recently freed. */
 static gg_opencl_block* find_room(gg_opencl_slab* slab, uint64_t bytes) {
   for (; slab != NULL; slab = slab->next) {
     if (slab->free_bytes < bytes) continue;
@@ -138,7 +138,7 @@ static gg_status out_of_host_memory(gg_error* error) {
 
 gg_status gg_opencl_arena_take(gg_opencl_device* device, uint64_t bytes, gg_opencl_block** taken, gg_error* error) {
   const uint64_t unit = GG_OPENCL_ALIGNMENT;
-  uint64_t most = UINT64_MAX / 4; /* keeps the sums here from wrapping; the driver refuses it anyway */
+  uint64_t most = UINT64_MAX / 4; /* prevents overflow in the sums here; the driver rejects this size anyway */
   uint64_t needed = bytes > most ? most : bytes == 0 ? unit : (bytes + unit - 1) / unit * unit;
   gg_opencl_block* block = find_room(device->slabs, needed);
   if (block == NULL) {
@@ -182,7 +182,7 @@ static void slab_remove(gg_opencl_device* device, gg_opencl_slab* slab) {
   slab_free(device, slab);
 }
 
-/* An empty slab goes back to the driver, but for the last one of the usual size, which the next step would want. */
+/* An empty slab is freed, except the last one of the usual size, which the next step would need. */
 void gg_opencl_arena_give(gg_opencl_device* device, gg_opencl_block* block) {
   gg_opencl_slab* slab = block->slab;
   slab->free_bytes += block->bytes;

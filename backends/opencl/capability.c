@@ -7,7 +7,7 @@
 
 #define GG_NEEDED_LOCAL_BYTES 3072 /* one triple for each of 256 work-items */
 
-/* What a description is being made of. `info->reason` is empty until something is found to be missing. */
+/* The state of a device query. `info->reason` is empty until something is found to be missing. */
 typedef struct gg_survey {
   const gg_opencl_api* api;
   gg_cl_device device;
@@ -29,7 +29,7 @@ static bool ask(const gg_survey* survey, gg_cl_enum property, const char* name, 
   return false;
 }
 
-/* A text property, cut to `capacity`; empty if the driver does not tell it. */
+/* A text property, truncated to `capacity`; empty if the driver does not report it. */
 static void ask_text(const gg_survey* survey, gg_cl_enum property, char* text, size_t capacity) {
   char whole[4096]; /* a driver refuses to give a part; not of the heap, so that a full one is not blamed on the device
                      */
@@ -66,7 +66,7 @@ static void describe_identity(const gg_survey* survey, const gg_opencl_entry* en
   if (ask(survey, GG_CL_DEVICE_GLOBAL_MEM_SIZE, "its memory size", &bytes, sizeof bytes)) info->memory_bytes = bytes;
 }
 
-/* What no kernel can do without. */
+/* Properties that every kernel requires. */
 static void check_limits(const gg_survey* survey, gg_opencl_capability* can) {
   gg_device_info* info = survey->info;
   gg_cl_bool yes = 0;
@@ -108,7 +108,7 @@ static void check_limits(const gg_survey* survey, gg_opencl_capability* can) {
   }
 }
 
-/* The IEEE behaviour that the bits of the definition need. A device without it still runs, and says so. */
+/* The IEEE behaviour that bit-exact results need. A device without it can still be used, but is not `exact`. */
 static void check_arithmetic(const gg_survey* survey, gg_opencl_capability* can) {
   static const struct {
     gg_cl_bits bit;
@@ -144,7 +144,7 @@ void gg_opencl_describe(const gg_opencl_api* api, const gg_opencl_entry* entry, 
   describe_identity(&survey, entry);
   check_limits(&survey, can);
   check_arithmetic(&survey, can);
-  /* Devices before OpenCL 2.0 do not know the question. */
+  /* Devices before OpenCL 2.0 do not have this query. */
   gg_cl_bits svm = 0;
   if (api->clGetDeviceInfo(entry->device, GG_CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm, NULL) == GG_CL_SUCCESS)
     can->svm = api->svm && (svm & GG_CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;

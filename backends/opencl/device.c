@@ -49,7 +49,7 @@ static gg_status find_device(const gg_opencl_api* api, gg_cl_device device, cons
                  "from the same loader library");
 }
 
-/* Takes a share in the caller's queue and context. */
+/* Retains the caller's queue and its context. */
 static gg_status adopt_queue(gg_opencl_device* device, gg_cl_queue queue, gg_error* error) {
   const gg_opencl_api* api = &device->api;
   gg_cl_bits properties = 0;
@@ -77,7 +77,7 @@ static gg_status adopt_queue(gg_opencl_device* device, gg_cl_queue queue, gg_err
   return GG_OK;
 }
 
-/* Times are kept only when there is a log to tell them to: they cost an event for each launch. */
+/* Times are recorded only if there is a log function: they need an event for each launch. */
 static gg_status create_queue(gg_opencl_device* device, gg_cl_platform platform, gg_error* error) {
   const gg_cl_property properties[] = {GG_CL_CONTEXT_PLATFORM, (gg_cl_property)platform, 0};
   gg_cl_int code = GG_CL_SUCCESS;
@@ -114,7 +114,7 @@ static gg_status choose_route(gg_opencl_device* device, const char* wanted, gg_e
   return GG_OK;
 }
 
-/* Finds out which device it is, refuses it if it cannot run the kernels, and gets a queue on it. */
+/* Finds the device, fails if it cannot run the kernels, and gets a queue on it. */
 static gg_status attach(gg_opencl_device* device, const gg_open_request* request, gg_error* error) {
   if (request->queue != NULL) {
     gg_status adopted = adopt_queue(device, request->queue, error);
@@ -171,7 +171,7 @@ gg_status gg_opencl_open(const gg_open_request* request, gg_device** opened, gg_
   return status == GG_OK ? gg_opencl_open_with(&api, request, opened, error) : status;
 }
 
-/* Also closes a device that open could not finish. Results are not looked at: there is nobody left to tell. */
+/* Also closes a partially opened device. Results are ignored: there is nobody to report them to. */
 void gg_opencl_close(gg_device* closed) {
   gg_opencl_device* device = gg_opencl_of(closed);
   const gg_opencl_api* api = &device->api;
@@ -196,7 +196,7 @@ gg_status gg_opencl_sync(gg_device* synced, gg_error* error) {
   return GG_OK;
 }
 
-/* Some drivers report a failed command only in its status, so the status is asked as well. */
+/* Some drivers report a failed command only in its status, so the status is queried as well. */
 gg_status gg_opencl_wait_event(gg_opencl_device* device, gg_cl_event event, const char* waited_for, gg_error* error) {
   const gg_opencl_api* api = &device->api;
   gg_cl_int waited = api->clWaitForEvents(1, &event), state = 0;

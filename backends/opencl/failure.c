@@ -34,7 +34,7 @@ static gg_status meaning(gg_cl_int code) {
     case GG_CL_INVALID_PROGRAM_EXECUTABLE:
     case GG_CL_INVALID_KERNEL_NAME:
       return GG_ERROR_BUILD;
-    /* The library's own queue and context are valid until a fault makes the driver refuse them. */
+    /* The library's own queue and context are valid until a fault; after that the driver rejects them. */
     case GG_CL_DEVICE_NOT_AVAILABLE:
     case GG_CL_INVALID_CONTEXT:
     case GG_CL_INVALID_COMMAND_QUEUE:

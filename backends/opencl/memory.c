@@ -65,7 +65,7 @@ gg_status gg_opencl_scratch(gg_opencl_device* device, uint64_t bytes, gg_opencl_
   return GG_OK;
 }
 
-/* What the driver knows about a memory object of the caller's. */
+/* What the driver reports about the caller's memory object. */
 typedef struct gg_found_object {
   gg_cl_enum type;
   gg_cl_bits flags;

@@ -1,4 +1,4 @@
-/* The OpenCL backend's table of functions. */
+/* The vtable of the opencl backend. */
 #include "backends/opencl/capability.h"
 #include "backends/opencl/device.h"
 #include "backends/opencl/memory.h"

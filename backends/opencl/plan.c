@@ -25,7 +25,7 @@ static void place_row(const gg_row* row, uint32_t index, gg_opencl_placed* place
     if (span->memory != NULL && memory_of(span)->object.mem != NULL) placed->route = GG_OPENCL_ARENA;
   }
   if (placed->route == GG_OPENCL_SVM) return;
-  /* What is absent gets an object that is there: some argument is needed, and it must not split a launch. */
+  /* An absent tensor gets the object of one that exists: an argument is required, and it must not split a launch. */
   const gg_span* substitute = &row->gradient;
   if (row->out[GG_STATE_PARAMETER].memory != NULL) substitute = &row->out[GG_STATE_PARAMETER];
   if (row->in[GG_STATE_PARAMETER].memory != NULL) substitute = &row->in[GG_STATE_PARAMETER];
@@ -68,7 +68,7 @@ static gg_u64 address_of(const gg_span* span, gg_opencl_route route) {
   return route == GG_OPENCL_SVM ? (gg_u64)(uintptr_t)memory->object.svm + offset : offset;
 }
 
-/* Objects are aligned by the driver, and where one is not, `skew` says so. */
+/* The driver aligns objects; if one is not aligned, `skew` says so. */
 static bool aligned(const gg_span* span, uint64_t alignment) {
   if (span->memory == NULL) return true;
   const gg_opencl_memory* memory = memory_of(span);
@@ -114,7 +114,7 @@ gg_status gg_opencl_list_allocations(const gg_opencl_plan* plan, void*** allocat
     for (uint32_t o = 0; o < GG_OPENCL_OBJECTS; o++) {
       const gg_span* span = span_of(&plan->rows[plan->placed[i].row], o);
       void* allocation = span->memory != NULL ? memory_of(span)->svm_allocation : NULL;
-      /* Neighbours are mostly in the same slab. */
+      /* Consecutive rows are usually in the same slab. */
       if (allocation != NULL && (found == 0 || list[found - 1] != allocation)) list[found++] = allocation;
     }
   qsort(list, found, sizeof *list, compare_pointers);

@@ -8,7 +8,7 @@ void gg_opencl_profile_add(gg_opencl_device* device, const char* kernel, uint32_
   device->timed[device->timed_count++] = (gg_opencl_timed){kernel, blocks, event};
 }
 
-/* A time that the driver does not give is left out: it is information, not a result. */
+/* A time that the driver does not report is omitted: it is only information. */
 static void tell(gg_opencl_device* device, const gg_opencl_timed* timed) {
   uint64_t start = 0, end = 0;
   const gg_opencl_api* api = &device->api;
@@ -22,7 +22,7 @@ static void tell(gg_opencl_device* device, const gg_opencl_timed* timed) {
   device->log(device->log_user, 0, line);
 }
 
-/* A queue is in order, so the launches that have finished are the first ones. */
+/* The queue is in-order, so the finished launches are the first ones. */
 void gg_opencl_profile_tell(gg_opencl_device* device) {
   uint32_t finished = 0;
   for (; finished < device->timed_count; finished++) {

@@ -8,7 +8,7 @@
 #include "host/status.h"
 #include "kernels/embedded.h"
 
-/* The build log, to be freed; NULL if it is empty or cannot be had. */
+/* The build log, to be freed; NULL if it is empty or not available. */
 static char* build_log(const gg_opencl_device* device, gg_cl_program program) {
   size_t bytes = 0;
   if (device->api.clGetProgramBuildInfo(program, device->id, GG_CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) !=

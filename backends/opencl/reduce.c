@@ -1,4 +1,4 @@
-/* The statistics of a group: one triple a row, and nothing waits for the host. Left out of a build without the guard.
+/* The statistics of a group: one triple per row, without waiting for the host. Not part of a build without the guard.
  */
 #include <stdlib.h>
 
@@ -92,7 +92,7 @@ static gg_status reduce_batch(gg_opencl_device* device, gg_opencl_table* table, 
   return gg_opencl_launch(&call, batch->blocks, NULL, error);
 }
 
-/* Takes no tensor, so either form of the kernel does; that of the device's route is always built. */
+/* Uses no tensor, so either variant of the kernel works; the device's own is always built. */
 static gg_status finalize_run(gg_opencl_device* device, gg_opencl_table* table, const gg_opencl_run* run,
                               gg_error* error) {
   gg_cl_kernel kernel;

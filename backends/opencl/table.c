@@ -8,7 +8,7 @@
 #include "backends/opencl/program.h"
 #include "host/status.h"
 
-#define GG_MAX_WORK_GROUPS INT32_MAX /* of one launch, as drivers have it */
+#define GG_MAX_WORK_GROUPS INT32_MAX /* of one launch, the limit of drivers */
 
 static gg_status out_of_host_memory(gg_error* error) {
   return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_group_create", "out of host memory making a group's table");
@@ -115,7 +115,7 @@ static gg_status check_size(const gg_row* rows, uint32_t count, gg_error* error)
   return GG_OK;
 }
 
-/* The caller's row of each row, if that is not the row itself. */
+/* The caller's row for each row, if the order differs. */
 static gg_status keep_order(gg_opencl_table* table, const gg_opencl_plan* plan, gg_error* error) {
   bool moved = false;
   for (uint32_t i = 0; i < plan->count; i++) moved |= plan->placed[i].row != i;
@@ -188,7 +188,7 @@ void gg_opencl_table_free(gg_device* owner, gg_table* freed) {
   gg_opencl_device* device = gg_opencl_of(owner);
   gg_opencl_table* table = gg_opencl_table_of(freed);
   const gg_opencl_api* api = &device->api;
-  /* After a fault commands may still read and write the table's host memory, which goes away here. */
+  /* After a fault commands may still read and write the table's host memory, which is freed here. */
   api->clFinish(device->queue);
   if (table->bias_copied != NULL) api->clReleaseEvent(table->bias_copied);
   if (table->update_done != NULL) api->clReleaseEvent(table->update_done);

@@ -36,7 +36,7 @@ gg_status gg_opencl_fill(gg_device* owner, gg_memory* filled, uint64_t offset, u
   uint64_t at = memory->origin + offset;
   unsigned char pattern[16];
   memset(pattern, value, sizeof pattern);
-  /* A long pattern is what drivers do fast; it must divide the range, and the address of SVM. */
+  /* Drivers are fast with long patterns; the length must divide the range, and the address with SVM. */
   uint64_t position = svm ? (uint64_t)(uintptr_t)memory->object.svm + at : at;
   size_t unit = position % sizeof pattern == 0 && bytes % sizeof pattern == 0 ? sizeof pattern : 1;
   const gg_opencl_api* api = &device->api;
@@ -85,7 +85,7 @@ static gg_status landing(gg_opencl_device* device, const gg_readback* piece, voi
   return GG_OK;
 }
 
-/* Puts the items that have arrived where their rows are. */
+/* Copies the items that have arrived to the places of their rows. */
 static void sort_arrivals(gg_opencl_device* device, bool arrived) {
   const size_t item = sizeof(gg_triple);
   for (size_t r = 0; r < device->reorder_count; r++) {
@@ -123,7 +123,7 @@ gg_status gg_opencl_readback(gg_device* owner, const gg_readback* pieces, size_t
   gg_opencl_device* device = gg_opencl_of(owner);
   gg_status status = queue_pieces(device, pieces, count, error);
   if (status == GG_OK) return GG_OK;
-  /* Nobody will wait for what was queued, and its destinations may go away. */
+  /* Nobody will wait for the queued copies, and their destinations may be freed. */
   device->api.clFinish(device->queue);
   sort_arrivals(device, false);
   if (device->readback != NULL) device->api.clReleaseEvent(device->readback);

@@ -52,7 +52,7 @@ static gg_status send_bias(gg_opencl_device* device, gg_opencl_table* table, con
   if (table->bias_copied != NULL) {
     gg_status status =
         gg_opencl_wait_event(device, table->bias_copied, "the bias corrections of the step before", error);
-    if (status != GG_OK) return status; /* the copy may still be under way: who tries again waits again */
+    if (status != GG_OK) return status; /* the copy may still be running: a retry waits again */
     device->api.clReleaseEvent(table->bias_copied);
     table->bias_copied = NULL;
   }
@@ -86,7 +86,7 @@ static gg_status update_batch(gg_opencl_device* device, gg_opencl_table* table, 
 static gg_status half_updated(gg_opencl_device* device, const gg_opencl_table* table, uint32_t queued,
                               gg_error* error) {
   device->base.lost = true;
-  /* A copy: the error is about to be written over. */
+  /* A copy, because the error is about to be overwritten. */
   const gg_error cause = error != NULL ? *error : (gg_error)GG_ERROR_INIT;
   return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
                         "only %u of the %u launches of an update could be queued (%.300s), so the group is partly "
@@ -108,7 +108,7 @@ gg_status gg_opencl_update(gg_device* owner, gg_table* updated, const gg_update*
   if (status != GG_OK) return status;
   if (table->update_done != NULL) device->api.clReleaseEvent(table->update_done);
   table->update_done = done;
-  /* Queued is queued: if this fails, waiting submits it all the same, and tells what was wrong. */
+  /* The work is already queued: if this fails, waiting submits it too, and reports the error. */
   device->api.clFlush(device->queue);
   return GG_OK;
 }

@@ -1,4 +1,4 @@
-/* `gradguard devices`: what this machine has, what it can do, and why not. */
+/* `gradguard devices`: lists the devices, what they support, and why one is unavailable. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* `gradguard inspect`: where the non-finite values of a gradient dump are, and how large the rest is. */
+/* `gradguard inspect`: the non-finite values in a gradient dump, and the norms. */
 #include <getopt.h>
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A handler can reach nothing but globals; these are the only ones of the tool. */
+/* A signal handler can only use globals; these are the only ones of the tool. */
 static const char* volatile unfinished[GG_INTERRUPT_PATHS];
 static volatile sig_atomic_t holding, postponed;
 static bool registered;

@@ -1,4 +1,4 @@
-/* gradguard: the guarded AdamW step from the command line. Picks the subcommand and hands over. */
+/* gradguard: the guarded AdamW step from the command line. Dispatches to the subcommand. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

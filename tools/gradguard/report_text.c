@@ -4,7 +4,7 @@
 
 #include "tools/gradguard/report.h"
 
-/* A person reads the first of a long list; programs take --report json. */
+/* People read only the start of a long list; programs use --report json. */
 #define FLAGGED_SHOWN 50
 #define FINE_SHOWN    20
 
