@@ -104,7 +104,7 @@ static double one_minus_power(double beta, uint64_t step) {
 gg_bias gg_bias_of_step(const gg_adamw_options* options, uint64_t step) {
   gg_bias bias = {
       .step_size = (float)(options->learning_rate / one_minus_power(options->beta1, step)),
-      .rbc2 = (float)(1.0 / sqrt(one_minus_power(options->beta2, step))),
+      .inverse_bias_correction2_sqrt = (float)(1.0 / sqrt(one_minus_power(options->beta2, step))),
   };
   return bias;
 }

@@ -67,7 +67,7 @@ typedef struct gg_element {
 } gg_element;
 
 /* AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019; AMSGrad: Reddi, Kale and Kumar, On the
- * Convergence of Adam and Beyond, 2018. The bias corrections are in step_size and rbc2. */
+ * Convergence of Adam and Beyond, 2018. The bias corrections are in step_size and inverse_bias_correction2_sqrt. */
 GG_FN void gg_adamw_element(const gg_update_constants* k, gg_bias bias, gg_u32 amsgrad, gg_f32 raw, gg_element* e) {
   gg_f32 g = gg_clip(gg_mul(raw, k->inverse_scale), k->factor1, k->factor2);
   g = gg_float(gg_bits(g) ^ (k->maximize << 31));
@@ -75,7 +75,7 @@ GG_FN void gg_adamw_element(const gg_update_constants* k, gg_bias bias, gg_u32 a
   gg_f32 v = gg_fma(gg_mul(k->one_minus_beta2, g), g, gg_kept(k->beta2, e->exp_avg_sq));
   gg_f32 w = v;
   if (amsgrad) w = e->max_exp_avg_sq = v > e->max_exp_avg_sq ? v : e->max_exp_avg_sq;
-  gg_f32 denominator = gg_fma(gg_sqrt(w), bias.rbc2, k->epsilon);
+  gg_f32 denominator = gg_fma(gg_sqrt(w), bias.inverse_bias_correction2_sqrt, k->epsilon);
   e->parameter = gg_fma(-bias.step_size, gg_div(m, denominator), gg_mul(e->parameter, k->decay));
   e->exp_avg = m;
   e->exp_avg_sq = v;

@@ -43,7 +43,7 @@ typedef struct gg_device_row {
 /* Bias corrections of a row's next step t: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t). */
 typedef struct gg_bias {
   gg_f32 step_size;
-  gg_f32 rbc2;
+  gg_f32 inverse_bias_correction2_sqrt;
 } gg_bias;
 
 /* The constants of a step, computed in FP64 on the host and rounded once. */

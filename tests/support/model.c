@@ -281,7 +281,7 @@ gg_model_constants gg_model_constants_of(const gg_adamw_options* options, float 
       .one_minus_beta2 = (float)(1.0 - options->beta2),
       .epsilon = (float)options->epsilon,
       .step_size = (float)(options->learning_rate / one_minus_power(options->beta1, step)),
-      .rbc2 = (float)(1.0L / sqrtl(one_minus_power(options->beta2, step))),
+      .inverse_bias_correction2_sqrt = (float)(1.0L / sqrtl(one_minus_power(options->beta2, step))),
       .maximize = options->maximize,
   };
   return c;
@@ -303,7 +303,7 @@ void gg_model_update(const gg_model_constants* c, const void* gradient, gg_dtype
       if (!(v > max_exp_avg_sq[i])) w = max_exp_avg_sq[i];
       max_exp_avg_sq[i] = w;
     }
-    float denominator = fmaf(sqrtf(w), c->rbc2, c->epsilon);
+    float denominator = fmaf(sqrtf(w), c->inverse_bias_correction2_sqrt, c->epsilon);
     float decayed = parameter[i] * c->decay, direction = m / denominator;
     parameter[i] = fmaf(-c->step_size, direction, decayed);
     exp_avg[i] = m;

@@ -30,7 +30,7 @@ double gg_model_norm(gg_triple triple);
 typedef struct gg_model_constants {
   float inverse, factor1, factor2;
   float decay, beta1, one_minus_beta1, beta2, one_minus_beta2, epsilon;
-  float step_size, rbc2;
+  float step_size, inverse_bias_correction2_sqrt;
   bool maximize;
 } gg_model_constants;
 

@@ -188,7 +188,8 @@ static gg_status update(gg_opencl_life* l, gg_error* error) {
   TRY(gg_opencl_wait_update(l->device, l->updating, error));
   for (int i = 0; i < 3; i++) {
     const gg_bias* had = gg_fake_opencl_bias(lengths[i]);
-    GG_CHECK(had != NULL && had->step_size == bias[1][i].step_size && had->rbc2 == bias[1][i].rbc2);
+    GG_CHECK(had != NULL && had->step_size == bias[1][i].step_size &&
+             had->inverse_bias_correction2_sqrt == bias[1][i].inverse_bias_correction2_sqrt);
   }
   unsigned rows = gg_fake_opencl_rows("gg_stage");
   TRY(gg_opencl_stage(l->device, l->updating, &uniform.constants, error));

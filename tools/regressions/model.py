@@ -171,7 +171,7 @@ def constants(options, step):
         "decay": F32(1.0 - lr * options["weight_decay"]),
         "beta1": F32(beta1), "ob1": F32(1.0 - beta1), "beta2": F32(beta2), "ob2": F32(1.0 - beta2),
         "epsilon": F32(options["eps"]),
-        "step_size": F32(lr / complement(beta1)), "rbc2": F32(1.0 / np.sqrt(complement(beta2))),
+        "step_size": F32(lr / complement(beta1)), "inverse_bias_correction2_sqrt": F32(1.0 / np.sqrt(complement(beta2))),
     }
 
 
@@ -190,6 +190,6 @@ def update(raw, inverse, factor, options, step, p, m, v, vmax=None, maximize=Fal
     w = v
     if vmax is not None:
         w = vmax = np.where(v > vmax, v, vmax)
-    denominator = fma(np.sqrt(w), np.broadcast_to(k["rbc2"], w.shape), k["epsilon"])
+    denominator = fma(np.sqrt(w), np.broadcast_to(k["inverse_bias_correction2_sqrt"], w.shape), k["epsilon"])
     p = fma(np.broadcast_to(-k["step_size"], m.shape), m / denominator, p * k["decay"])
     return p, m, v, vmax
