@@ -4,8 +4,8 @@
  *
  * Rules for every function:
  *  - Each driver call is checked. A failure fills `error` (host/status.h) and returns its status; nothing is printed.
- *  - Work is ordered on one queue per device. fill, readback, reduce, update, stage and copy queue their work and
- *    return; reduce and update may first wait for the previous call on the same table, because they replace its scale
+ *  - Work is ordered on one queue per device. fill, readback, reduce, update, unfused_clip and copy queue their work
+ * and return; reduce and update may first wait for the previous call on the same table, because they replace its scale
  *    or bias corrections. Every other function may block until earlier work is done, and so may any function that
  *    fails. (The cpu backend has no queue: work is done on return.)
  *  - After readback has failed, and after wait or upload has returned, with or without an error, no queued work reads
@@ -142,9 +142,9 @@ struct gg_backend {
 
   gg_status (*sync)(gg_device* device, gg_error* error);
 
-  /* (optional) The separate unscale-and-clip pass of the staged baseline that bench/ measures against: writes
+  /* (optional) The separate unscale-and-clip pass of the unfused baseline that bench/ measures against: writes
    * (x * factor1) * factor2 of every row in FP32 to out[GG_STATE_PARAMETER]. No step uses it. */
-  gg_status (*stage)(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
+  gg_status (*unfused_clip)(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
 
   /* (optional) Queues a copy between two non-overlapping memories of the device. The benchmark measures memory
    * bandwidth with it. */

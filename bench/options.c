@@ -10,6 +10,7 @@
 #include "kernels/formulas.h"
 #include "tools/gradguard/arguments.h"
 
+/* "staged" is the name of the unfused path. */
 const char* const gg_bench_path_names[GG_BENCH_PATHS] = {"fused", "staged", "plain", "stats"};
 
 static const char help[] =
@@ -302,7 +303,7 @@ int gg_bench_parse(int argc, char** argv, gg_bench_options* options) {
   }
   if (!gg_refuse_rest(argc, argv, optind, &problem)) return stop(&problem);
   if (options->shapes.shapes == NULL && !take_shapes(options, "16x1000000", &problem)) return stop(&problem);
-  if (!any_path) options->paths[GG_BENCH_FUSED] = options->paths[GG_BENCH_STAGED] = true;
+  if (!any_path) options->paths[GG_BENCH_FUSED] = options->paths[GG_BENCH_UNFUSED] = true;
   if (!check_scale(options, &problem) || !check_json(options, &problem)) return stop(&problem);
   if (options->target_count == 0 && !add_present_devices(options, &problem)) return stop(&problem);
   return -1;

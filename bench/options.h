@@ -7,7 +7,7 @@
 
 typedef enum gg_bench_path_kind {
   GG_BENCH_FUSED = 0,
-  GG_BENCH_STAGED = 1,
+  GG_BENCH_UNFUSED = 1,
   GG_BENCH_PLAIN = 2,
   GG_BENCH_STATS = 3
 } gg_bench_path_kind;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "bench/digest.h"
-#include "bench/staged.h"
+#include "bench/unfused.h"
 #include "host/group.h"
 
 bool gg_path_fail(const gg_path* path, gg_status status, const char* doing, gg_problem* problem) {
@@ -17,11 +17,11 @@ static bool make_group(gg_path* path, gg_problem* problem) {
   size_t count = rig->options->shapes.count;
   gg_entry* entries = calloc(count, sizeof *entries);
   if (entries == NULL) return gg_refuse(problem, GG_EXIT_FAILURE, "out of host memory");
-  bool staged = path->kind == GG_BENCH_STAGED;
+  bool unfused = path->kind == GG_BENCH_UNFUSED;
   for (size_t i = 0; i < count; i++) {
     entries[i] = (gg_entry)GG_ENTRY_INIT;
     entries[i].tensors[GG_GRADIENT] =
-        gg_rig_tensor(rig, staged ? path->temporary : rig->gradient, staged ? GG_F32 : rig->options->dtype, i);
+        gg_rig_tensor(rig, unfused ? path->temporary : rig->gradient, unfused ? GG_F32 : rig->options->dtype, i);
     for (size_t s = 0; s < rig->states; s++)
       entries[i].tensors[roles[s]] = gg_rig_tensor(rig, rig->state[s], GG_F32, i);
   }
@@ -36,7 +36,7 @@ static bool make_group(gg_path* path, gg_problem* problem) {
 bool gg_path_open(gg_path* path, gg_rig* rig, gg_bench_path_kind kind, gg_problem* problem) {
   *path = (gg_path){.rig = rig, .kind = kind};
   bool good = true;
-  if (kind == GG_BENCH_STAGED || kind == GG_BENCH_STATS) good = gg_staged_open(path, problem);
+  if (kind == GG_BENCH_UNFUSED || kind == GG_BENCH_STATS) good = gg_unfused_open(path, problem);
   if (good && kind != GG_BENCH_STATS) good = make_group(path, problem);
   if (!good) gg_path_close(path);
   return good;
@@ -44,7 +44,7 @@ bool gg_path_open(gg_path* path, gg_rig* rig, gg_bench_path_kind kind, gg_proble
 
 void gg_path_close(gg_path* path) {
   gg_group_destroy(&path->group);
-  gg_staged_close(path);
+  gg_unfused_close(path);
 }
 
 bool gg_path_reset(gg_path* path, gg_problem* problem) {
@@ -91,10 +91,10 @@ bool gg_path_step(gg_path* path, gg_problem* problem) {
   gg_status status = GG_OK;
   gg_guard_options guard = guard_of(path->rig);
   gg_decision decision = GG_DECISION_INIT;
-  if (path->table != NULL) status = gg_staged_measure(path, &guard, &decision);
+  if (path->table != NULL) status = gg_unfused_measure(path, &guard, &decision);
   if (status == GG_OK && path->table != NULL && decision.action != GG_APPLIED)
     return true; /* as a guarded step would */
-  if (status == GG_OK && path->kind == GG_BENCH_STAGED) status = gg_staged_clip(path, &decision);
+  if (status == GG_OK && path->kind == GG_BENCH_UNFUSED) status = gg_unfused_queue_clip(path, &decision);
   if (status == GG_OK && path->group != NULL) status = step_group(path);
   return status == GG_OK || gg_path_fail(path, status, gg_bench_path_names[path->kind], problem);
 }
@@ -134,7 +134,7 @@ uint64_t gg_path_bytes(const gg_path* path) {
 }
 
 uint64_t gg_path_traffic(const gg_path* path) {
-  return gg_path_bytes(path) + (path->kind == GG_BENCH_STAGED ? path->rig->elements * 2 * sizeof(float) : 0);
+  return gg_path_bytes(path) + (path->kind == GG_BENCH_UNFUSED ? path->rig->elements * 2 * sizeof(float) : 0);
 }
 
 void gg_path_costs(const gg_path* path, uint32_t* reductions, uint32_t* updates, uint64_t* scratch) {
@@ -145,6 +145,6 @@ void gg_path_costs(const gg_path* path, uint32_t* reductions, uint32_t* updates,
   *scratch = report.scratch_bytes;
   if (path->table == NULL) return;
   *reductions += path->table->reduction_launches;
-  *updates += path->kind == GG_BENCH_STAGED ? path->table->update_launches : 0; /* the separate clip */
+  *updates += path->kind == GG_BENCH_UNFUSED ? path->table->update_launches : 0; /* the separate clip */
   *scratch += path->table->scratch_bytes + (path->temporary != NULL ? gg_buffer_bytes(path->temporary) : 0);
 }

@@ -7,11 +7,11 @@
 typedef struct gg_path {
   gg_rig* rig;
   gg_bench_path_kind kind;
-  gg_group* group;    /* staged: its gradients are the temporary; stats: none */
-  gg_table* table;    /* staged: reduces the gradients and stages them; stats: reduces them */
+  gg_group* group;    /* unfused: its gradients are the temporary; stats: none */
+  gg_table* table;    /* unfused: reduces the gradients and clips them; stats: reduces them */
   gg_triple* triples; /* of those, in the tensors' order */
   size_t* tensor_of_row;
-  gg_buffer* temporary; /* staged: the unscaled and clipped gradients, FP32 */
+  gg_buffer* temporary; /* unfused: the unscaled and clipped gradients, FP32 */
 } gg_path;
 
 bool gg_path_open(gg_path* path, gg_rig* rig, gg_bench_path_kind kind, gg_problem* problem);
@@ -27,7 +27,7 @@ bool gg_path_step(gg_path* path, gg_problem* problem);
 bool gg_path_digest(const gg_path* path, uint64_t* digest, gg_problem* problem);
 
 /* The minimum number of bytes that a step of this kind must move, with each input read once and each output written
- * once; for staged, that of the fused step. */
+ * once; for unfused, that of the fused step. */
 uint64_t gg_path_bytes(const gg_path* path);
 
 /* The number of bytes that it actually moves. */

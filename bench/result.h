@@ -38,7 +38,7 @@ double gg_bench_median(double* numbers, size_t count);
 /* Fills median, least and most from the samples, whose order is kept. */
 bool gg_bench_summarise(gg_bench_result* result);
 
-/* Compares digests: fused and staged take the same step, and so does the same path on another device. Differences are
+/* Compares digests: fused and unfused take the same step, and so does the same path on another device. Differences are
  * printed to stderr. */
 bool gg_bench_compare(const gg_bench_run* run);
 

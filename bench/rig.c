@@ -107,7 +107,7 @@ bool gg_rig_fill(gg_rig* rig, gg_problem* problem) {
 double gg_rig_need(const gg_rig* rig) {
   const gg_bench_options* options = rig->options;
   double states = (double)(rig->states * sizeof(float)), element = (double)gg_dtype_bytes(options->dtype) + 2 * states;
-  if (options->paths[GG_BENCH_STAGED]) element += sizeof(float);
+  if (options->paths[GG_BENCH_UNFUSED]) element += sizeof(float);
   for (int kind = 0; kind < GG_BENCH_STATS && options->mode == GG_OUT_OF_PLACE; kind++)
     if (options->paths[kind]) element += states; /* a group's second places */
   return (double)rig->room * element + 2 * (double)copy_bytes(rig);

@@ -23,6 +23,6 @@ const gg_backend gg_backend_cpu = {
     .update = gg_cpu_update,
     .wait_update = gg_cpu_wait_update,
     .sync = gg_cpu_done,
-    .stage = gg_cpu_stage,
+    .unfused_clip = gg_cpu_unfused_clip,
     .copy = gg_cpu_copy,
 };

@@ -62,6 +62,7 @@ void gg_cpu_table_free(gg_device* device, gg_table* table);
 gg_status gg_cpu_reduce(gg_device* device, gg_table* table, float inverse_scale, gg_error* error);
 gg_status gg_cpu_update(gg_device* device, gg_table* table, const gg_update* update, gg_error* error);
 gg_status gg_cpu_wait_update(gg_device* device, gg_table* table, gg_error* error);
-gg_status gg_cpu_stage(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
+gg_status gg_cpu_unfused_clip(gg_device* device, gg_table* table, const gg_update_constants* constants,
+                              gg_error* error);
 
 #endif

@@ -25,10 +25,10 @@
   GG_DECLARE_REDUCTION(isa)                                                                  \
   void gg_cpu_update_##isa(const gg_device_row* row, uint64_t begin, uint64_t end,           \
                            const gg_update_constants* constants, gg_bias bias, bool stream); \
-  void gg_cpu_stage_##isa(const gg_device_row* row, uint64_t begin, uint64_t end,            \
-                          const gg_update_constants* constants, bool stream);                \
+  void gg_cpu_unfused_clip_##isa(const gg_device_row* row, uint64_t begin, uint64_t end,     \
+                                 const gg_update_constants* constants, bool stream);         \
   static const gg_cpu_kernels isa##_kernels = {                                              \
-      .route = #isa, GG_REDUCTION_OF(isa).update = gg_cpu_update_##isa, .stage = gg_cpu_stage_##isa}
+      .route = #isa, GG_REDUCTION_OF(isa).update = gg_cpu_update_##isa, .unfused_clip = gg_cpu_unfused_clip_##isa}
 
 GG_KERNELS_OF(portable);
 

@@ -1,5 +1,5 @@
 /*
- * The update of some elements of a row, and the staged baseline's pass over them, in pieces that stay in the first
+ * The update of some elements of a row, and the unfused baseline's pass over them, in pieces that stay in the first
  * cache. Compiled once for each instruction set; the loops over the shared formula are vectorised by the compiler.
  */
 #include <string.h>
@@ -28,8 +28,8 @@ typedef struct gg_piece {
 
 void GG_ISA_NAME(gg_cpu_update)(const gg_device_row* row, uint64_t begin, uint64_t end,
                                 const gg_update_constants* constants, gg_bias bias, bool stream);
-void GG_ISA_NAME(gg_cpu_stage)(const gg_device_row* row, uint64_t begin, uint64_t end,
-                               const gg_update_constants* constants, bool stream);
+void GG_ISA_NAME(gg_cpu_unfused_clip)(const gg_device_row* row, uint64_t begin, uint64_t end,
+                                      const gg_update_constants* constants, bool stream);
 
 static void widen_f16(const gg_u16* from, gg_f32* to, int count) {
   int i = 0;
@@ -161,8 +161,8 @@ void GG_ISA_NAME(gg_cpu_update)(const gg_device_row* row, uint64_t begin, uint64
   finish_stores(stream);
 }
 
-void GG_ISA_NAME(gg_cpu_stage)(const gg_device_row* row, uint64_t begin, uint64_t end,
-                               const gg_update_constants* constants, bool stream) {
+void GG_ISA_NAME(gg_cpu_unfused_clip)(const gg_device_row* row, uint64_t begin, uint64_t end,
+                                      const gg_update_constants* constants, bool stream) {
   _Alignas(64) gg_f32 widened[GG_PIECE], results[GG_PIECE];
   const gg_update_constants k = *constants;
   for (uint64_t at = begin; at < end; at += GG_PIECE) {

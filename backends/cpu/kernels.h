@@ -23,8 +23,8 @@ typedef struct gg_cpu_kernels {
   void (*update)(const gg_device_row* row, uint64_t begin, uint64_t end, const gg_update_constants* constants,
                  gg_bias bias, bool stream);
   /* (x * factor1) * factor2 of elements [begin, end) to out[GG_STATE_PARAMETER]. */
-  void (*stage)(const gg_device_row* row, uint64_t begin, uint64_t end, const gg_update_constants* constants,
-                bool stream);
+  void (*unfused_clip)(const gg_device_row* row, uint64_t begin, uint64_t end, const gg_update_constants* constants,
+                       bool stream);
 } gg_cpu_kernels;
 
 /* The variants that this machine can run, best first, separated by spaces: "avx2 portable". */

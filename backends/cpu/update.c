@@ -1,4 +1,4 @@
-/* The update of a group, and the staged baseline's pass: every chunk of every row. */
+/* The update of a group, and the unfused baseline's pass: every chunk of every row. */
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/parallel.h"
 #include "host/status.h"
@@ -24,7 +24,7 @@ static void do_chunks(void* context, uint64_t begin, uint64_t end) {
     uint64_t from = (chunk - table->first_chunk[index]) * GG_CPU_CHUNK, left = row->elements - from;
     uint64_t to = from + (left < GG_CPU_CHUNK ? left : GG_CPU_CHUNK);
     if (pass->staging)
-      pass->kernels->stage(row, from, to, pass->constants, table->stream);
+      pass->kernels->unfused_clip(row, from, to, pass->constants, table->stream);
     else
       pass->kernels->update(row, from, to, pass->constants,
                             pass->bias != NULL ? pass->bias[index] : pass->constants->bias, table->stream);
@@ -52,9 +52,10 @@ gg_status gg_cpu_wait_update(gg_device* device, gg_table* table, gg_error* error
   return GG_OK;
 }
 
-gg_status gg_cpu_stage(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error) {
+gg_status gg_cpu_unfused_clip(gg_device* device, gg_table* table, const gg_update_constants* constants,
+                              gg_error* error) {
   if (!table->updates)
-    return gg_fail(error, GG_ERROR_STATE, "gg_cpu_stage", "a table for statistics alone has nowhere to stage to");
+    return gg_fail(error, GG_ERROR_STATE, "gg_cpu_unfused_clip", "a table for statistics only has no output");
   const gg_cpu_device* cpu = (const gg_cpu_device*)device;
   gg_elementwise pass = {
       .kernels = cpu->kernels, .table = (const gg_cpu_table*)table, .constants = constants, .staging = true};

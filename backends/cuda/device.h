@@ -32,7 +32,7 @@ typedef struct gg_cuda_device {
   gg_cu_event arrived; /* the last read-back */
   bool readback_queued;
   gg_cu_module module;
-  gg_cu_function reduce, finalize, update, stage;
+  gg_cu_function reduce, finalize, update, unfused_clip;
 } gg_cuda_device;
 
 typedef struct gg_cuda_memory {

@@ -105,7 +105,7 @@ gg_status gg_cuda_load_kernels(gg_cuda_device* cuda, const gg_cuda_platform* pla
     {"gg_finalize", &cuda->finalize},
 #endif
     {"gg_update", &cuda->update},
-    {"gg_stage", &cuda->stage}
+    {"gg_unfused_clip", &cuda->unfused_clip}
   };
   for (size_t i = 0; !status && i < sizeof kernels / sizeof *kernels; i++)
     status = GG_CUDA_TRY(cuda, error, cuModuleGetFunction, (kernels[i].function, cuda->module, kernels[i].name),

@@ -47,6 +47,7 @@ void gg_cuda_table_free(gg_device* device, gg_table* table);
 gg_status gg_cuda_reduce(gg_device* device, gg_table* table, float inverse_scale, gg_error* error);
 gg_status gg_cuda_update(gg_device* device, gg_table* table, const gg_update* update, gg_error* error);
 gg_status gg_cuda_wait_update(gg_device* device, gg_table* table, gg_error* error);
-gg_status gg_cuda_stage(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
+gg_status gg_cuda_unfused_clip(gg_device* device, gg_table* table, const gg_update_constants* constants,
+                               gg_error* error);
 
 #endif

@@ -27,7 +27,7 @@ const gg_backend gg_backend_opencl = {
     .update = gg_opencl_update,
     .wait_update = gg_opencl_wait_update,
     .sync = gg_opencl_sync,
-    .stage = gg_opencl_stage,
+    .unfused_clip = gg_opencl_unfused_clip,
     .copy = gg_opencl_copy,
     .native_queue = gg_opencl_native_queue,
 };

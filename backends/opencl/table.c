@@ -15,7 +15,7 @@ static gg_status out_of_host_memory(gg_error* error) {
 }
 
 const char* gg_opencl_kernel_name(gg_opencl_kernel which) {
-  static const char* const names[GG_OPENCL_KERNELS] = {"gg_reduce", "gg_finalize", "gg_update", "gg_stage"};
+  static const char* const names[GG_OPENCL_KERNELS] = {"gg_reduce", "gg_finalize", "gg_update", "gg_unfused_clip"};
   return names[which];
 }
 

@@ -8,7 +8,7 @@ typedef enum gg_opencl_kernel {
   GG_OPENCL_REDUCE = 0,
   GG_OPENCL_FINALIZE = 1,
   GG_OPENCL_UPDATE = 2,
-  GG_OPENCL_STAGE = 3
+  GG_OPENCL_UNFUSED_CLIP = 3
 } gg_opencl_kernel;
 #define GG_OPENCL_KERNELS 4
 
@@ -103,6 +103,7 @@ gg_status gg_opencl_update_prepare(gg_opencl_device* device, gg_opencl_table* ta
 gg_status gg_opencl_reduce(gg_device* device, gg_table* table, float inverse_scale, gg_error* error);
 gg_status gg_opencl_update(gg_device* device, gg_table* table, const gg_update* update, gg_error* error);
 gg_status gg_opencl_wait_update(gg_device* device, gg_table* table, gg_error* error);
-gg_status gg_opencl_stage(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error);
+gg_status gg_opencl_unfused_clip(gg_device* device, gg_table* table, const gg_update_constants* constants,
+                                 gg_error* error);
 
 #endif

@@ -120,7 +120,7 @@ static gg_status update(life* l, gg_error* error) {
   TRY(take_update(l, &second, error)); /* nothing has changed */
   GG_CHECK(gg_fake_cuda_calls("cuMemcpyHtoDAsync_v2") == copies);
   TRY(gg_cuda_wait_update(l->device, l->updating, error));
-  TRY(gg_cuda_stage(l->device, l->updating, &uniform.constants, error));
+  TRY(gg_cuda_unfused_clip(l->device, l->updating, &uniform.constants, error));
   TRY(gg_cuda_sync(l->device, error));
   return GG_OK;
 }

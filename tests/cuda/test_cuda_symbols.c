@@ -101,7 +101,7 @@ Test(cuda_symbols, a_driver_without_one_function_is_too_old, .timeout = 10) {
 
 /* ---- Images ---- */
 
-static const char* const kernels[] = {"gg_reduce", "gg_finalize", "gg_update", "gg_stage"};
+static const char* const kernels[] = {"gg_reduce", "gg_finalize", "gg_update", "gg_unfused_clip"};
 #define KERNELS      (sizeof kernels / sizeof *kernels)
 
 /* What the build was told to compile for; the default is that of site_scons/kernel_images.py. GG_TEST_GENCODE says

@@ -79,7 +79,8 @@ GG_TEST_BACKENDS(contract, nan_is_found_also_under_a_limit_of_zero, 30) {
   GG_CHECK(memcmp(&after, &before, sizeof after) == 0);
 }
 
-static gg_status no_stage(gg_device* device, gg_table* table, const gg_update_constants* constants, gg_error* error) {
+static gg_status no_unfused_clip(gg_device* device, gg_table* table, const gg_update_constants* constants,
+                                 gg_error* error) {
   (void)device, (void)table, (void)constants, (void)error;
   gg_test_fail("a step has run the separate unscale-and-clip kernel");
   return GG_ERROR_STATE;
@@ -88,7 +89,7 @@ static gg_status no_stage(gg_device* device, gg_table* table, const gg_update_co
 GG_TEST_BACKENDS(contract, no_step_runs_a_separate_clip_kernel, 30) {
   gg_backend without = *context->device->backend;
   const gg_backend* real = context->device->backend;
-  without.stage = no_stage;
+  without.unfused_clip = no_unfused_clip;
   context->device->backend = &without;
   gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
   adamw.gradient_scale = 64;

@@ -195,7 +195,7 @@ static gg_status fail_in_bias(gg_opencl_life* l, gg_error* error) {
 
 static gg_status fail_in_sync(gg_opencl_life* l, gg_error* error) {
   gg_update_constants constants = {0};
-  TRY(gg_opencl_stage(l->device, l->updating, &constants, error));
+  TRY(gg_opencl_unfused_clip(l->device, l->updating, &constants, error));
   return gg_opencl_sync(l->device, error);
 }
 

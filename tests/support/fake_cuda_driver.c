@@ -336,7 +336,7 @@ static gg_cu_result fake_cuModuleUnload(gg_cu_module module) {
 }
 
 static char functions[4];
-static const char* const kernels[4] = {"gg_reduce", "gg_finalize", "gg_update", "gg_stage"};
+static const char* const kernels[4] = {"gg_reduce", "gg_finalize", "gg_update", "gg_unfused_clip"};
 
 static gg_cu_result fake_cuModuleGetFunction(gg_cu_function* function, gg_cu_module module, const char* name) {
   GG_FAKE_BEGIN_IN_CONTEXT;

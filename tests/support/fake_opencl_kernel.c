@@ -2,9 +2,9 @@
 #include "kernels/embedded.h"
 #include "tests/support/fake_opencl_state.h"
 
-enum { REDUCE, FINALIZE, UPDATE, STAGE };
+enum { REDUCE, FINALIZE, UPDATE, UNFUSED_CLIP };
 
-/* The parameters of kernels/reduce.h, update.h and stage.h: bytes of a value, PLACE for a pointer. With GG_ARENA come
+/* The parameters of kernels/reduce.h, update.h and unfused.h: bytes of a value, PLACE for a pointer. With GG_ARENA come
  * the memory objects that tensors are in. */
 #define PLACE 0
 static const struct {
@@ -15,7 +15,7 @@ static const struct {
     [REDUCE] = {"gg_reduce", 7, 1, {PLACE, PLACE, 4, 4, 4, PLACE, PLACE}},
     [FINALIZE] = {"gg_finalize", 4, 0, {PLACE, 4, PLACE, PLACE}},
     [UPDATE] = {"gg_update", 7, 10, {PLACE, PLACE, 4, 4, sizeof(gg_update_constants), PLACE, 4}},
-    [STAGE] = {"gg_stage", 5, 2, {PLACE, PLACE, 4, 4, sizeof(gg_update_constants)}},
+    [UNFUSED_CLIP] = {"gg_unfused_clip", 5, 2, {PLACE, PLACE, 4, 4, sizeof(gg_update_constants)}},
 };
 
 static size_t count_of(const gg_fake_cl_object* kernel) {
@@ -215,7 +215,7 @@ static void check_row(const gg_fake_cl_object* kernel, const gg_device_row* row)
   bool update = kernel->which == UPDATE;
   gg_u64 bytes = row->elements * 4;
   check_tensor(kernel, row->gradient, row->elements * width_of(row->gradient_type), 0);
-  if (kernel->which == STAGE) check_tensor(kernel, row->out[GG_STATE_PARAMETER], bytes, 1);
+  if (kernel->which == UNFUSED_CLIP) check_tensor(kernel, row->out[GG_STATE_PARAMETER], bytes, 1);
   if (!update) return;
   size_t states = row->flags & GG_ROW_AMSGRAD ? GG_STATES : GG_STATE_MAX_EXP_AVG_SQ;
   for (size_t s = 0; s < states; s++) {

@@ -191,9 +191,9 @@ static gg_status update(gg_opencl_life* l, gg_error* error) {
     GG_CHECK(had != NULL && had->step_size == bias[1][i].step_size &&
              had->inverse_bias_correction2_sqrt == bias[1][i].inverse_bias_correction2_sqrt);
   }
-  unsigned rows = gg_fake_opencl_rows("gg_stage");
-  TRY(gg_opencl_stage(l->device, l->updating, &uniform.constants, error));
-  GG_CHECK(gg_fake_opencl_rows("gg_stage") == rows + 3);
+  unsigned rows = gg_fake_opencl_rows("gg_unfused_clip");
+  TRY(gg_opencl_unfused_clip(l->device, l->updating, &uniform.constants, error));
+  GG_CHECK(gg_fake_opencl_rows("gg_unfused_clip") == rows + 3);
   TRY(gg_opencl_sync(l->device, error));
   GG_CHECK(!l->on.logs || l->lines > 10);
   return GG_OK;

@@ -1,4 +1,4 @@
-#include "bench/staged.h"
+#include "bench/unfused.h"
 
 #include <stdlib.h>
 
@@ -13,16 +13,16 @@ static int largest_first(const void* a, const void* b, void* shapes) {
   return (x > y) - (x < y);
 }
 
-/* Reads the gradient and, if staged, writes the temporary where an update would write the parameter. */
+/* Reads the gradient and, if unfused, writes the temporary where an update would write the parameter. */
 static gg_row row_of(const gg_path* path, size_t index) {
   const gg_rig* rig = path->rig;
   uint64_t place = rig->places[index];
   gg_row row = {.elements = gg_bench_elements(&rig->options->shapes.shapes[index]),
                 .gradient_dtype = rig->options->dtype,
                 .gradient = {rig->gradient->memory, place * gg_dtype_bytes(rig->options->dtype)}};
-  for (size_t s = 0; s < rig->states && path->kind == GG_BENCH_STAGED; s++)
+  for (size_t s = 0; s < rig->states && path->kind == GG_BENCH_UNFUSED; s++)
     row.in[s] = row.out[s] = (gg_span){rig->state[s]->memory, place * sizeof(float)};
-  if (path->kind == GG_BENCH_STAGED)
+  if (path->kind == GG_BENCH_UNFUSED)
     row.out[GG_STATE_PARAMETER] = (gg_span){path->temporary->memory, place * sizeof(float)};
   return row;
 }
@@ -34,15 +34,15 @@ static bool make_table(gg_path* path, gg_row* rows, gg_problem* problem) {
   qsort_r(path->tensor_of_row, count, sizeof *path->tensor_of_row, largest_first, rig->options->shapes.shapes);
   for (size_t i = 0; i < count; i++) rows[i] = row_of(path, path->tensor_of_row[i]);
   gg_device* device = rig->context->device;
-  bool updates = path->kind == GG_BENCH_STAGED;
+  bool updates = path->kind == GG_BENCH_UNFUSED;
   gg_status status = device->backend->table(device, rows, (uint32_t)count, rig->options->amsgrad && updates, updates,
                                             &path->table, &rig->context->error);
   return status == GG_OK || gg_path_fail(path, status, "making a table", problem);
 }
 
-bool gg_staged_open(gg_path* path, gg_problem* problem) {
+bool gg_unfused_open(gg_path* path, gg_problem* problem) {
   gg_rig* rig = path->rig;
-  if (path->kind == GG_BENCH_STAGED) {
+  if (path->kind == GG_BENCH_UNFUSED) {
     gg_status status = gg_buffer_create(rig->context, rig->room * sizeof(float), &path->temporary);
     if (status != GG_OK) return gg_path_fail(path, status, "allocating the temporary", problem);
   }
@@ -57,7 +57,7 @@ bool gg_staged_open(gg_path* path, gg_problem* problem) {
   return good;
 }
 
-void gg_staged_close(gg_path* path) {
+void gg_unfused_close(gg_path* path) {
   if (path->table != NULL) path->rig->context->device->backend->table_free(path->rig->context->device, path->table);
   path->table = NULL;
   gg_buffer_destroy(&path->temporary);
@@ -67,7 +67,7 @@ void gg_staged_close(gg_path* path) {
   path->tensor_of_row = NULL;
 }
 
-gg_status gg_staged_measure(gg_path* path, const gg_guard_options* guard, gg_decision* decision) {
+gg_status gg_unfused_measure(gg_path* path, const gg_guard_options* guard, gg_decision* decision) {
   static const gg_adamw_options options = GG_ADAMW_OPTIONS_INIT;
   gg_context* context = path->rig->context;
   gg_device* device = context->device;
@@ -85,10 +85,10 @@ gg_status gg_staged_measure(gg_path* path, const gg_guard_options* guard, gg_dec
   return gg_decide_measured(path->triples, table->rows, &options, guard, decision, &context->error);
 }
 
-gg_status gg_staged_clip(gg_path* path, const gg_decision* decision) {
+gg_status gg_unfused_queue_clip(gg_path* path, const gg_decision* decision) {
   gg_context* context = path->rig->context;
   gg_update_constants constants = {.inverse_scale = gg_inverse_scale(path->rig->options->gradient_scale),
                                    .factor1 = decision->factor1,
                                    .factor2 = decision->factor2};
-  return context->device->backend->stage(context->device, path->table, &constants, &context->error);
+  return context->device->backend->unfused_clip(context->device, path->table, &constants, &context->error);
 }

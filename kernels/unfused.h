@@ -1,12 +1,12 @@
-/* Device code: the separate unscale-and-clip pass of the staged baseline that bench/ compares with. */
-#ifndef GG_KERNELS_STAGE_H
-#define GG_KERNELS_STAGE_H
+/* Device code: the separate unscale-and-clip pass of the unfused baseline that bench/ compares with. */
+#ifndef GG_KERNELS_UNFUSED_H
+#define GG_KERNELS_UNFUSED_H
 
 #include "kernels/update.h"
 
 GG_KERNEL(1)
-void gg_stage(GG_GLOBAL const gg_device_row* rows, GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin,
-              gg_u32 row_end, gg_update_constants constants GG_OBJECT(gradient) GG_OBJECT(out0)) {
+void gg_unfused_clip(GG_GLOBAL const gg_device_row* rows, GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin,
+                     gg_u32 row_end, gg_update_constants constants GG_OBJECT(gradient) GG_OBJECT(out0)) {
   GG_SHARED gg_spot spot;
   gg_find_spot_from_the_end(&spot, rows, first_block, row_begin, row_end);
   gg_objects objects;
