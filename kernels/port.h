@@ -30,8 +30,8 @@ typedef float gg_f32;
 #define gg_largest(a, b)  fmax(fabs(a), fabs(b)) /* of two values that are not NaN */
 #define gg_leading(u)     ((gg_i32)clz(u))       /* leading zeros of a gg_u32 that is not 0 */
 #define gg_item()         ((gg_u32)get_local_id(0))
-#define gg_group()        ((gg_u32)get_group_id(0))
-#define gg_groups()       ((gg_u32)get_num_groups(0))
+#define gg_block_index()  ((gg_u32)get_group_id(0))
+#define gg_block_count()  ((gg_u32)get_num_groups(0))
 #define gg_barrier()      barrier(CLK_LOCAL_MEM_FENCE)
 
 #define GG_ROLLED
@@ -66,8 +66,8 @@ typedef float gg_f32;
 #define gg_largest(a, b) fmaxf(fabsf(a), fabsf(b))
 #define gg_leading(u)    __clz((int)(u))
 #define gg_item()        (threadIdx.x)
-#define gg_group()       (blockIdx.x)
-#define gg_groups()      (gridDim.x)
+#define gg_block_index() (blockIdx.x)
+#define gg_block_count() (gridDim.x)
 #define gg_barrier()     __syncthreads()
 /* Prevents unrolling: rarely executed code should not be duplicated. */
 #define GG_ROLLED        _Pragma("unroll 1")

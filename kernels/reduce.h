@@ -244,7 +244,7 @@ GG_KERNEL(1)
 void gg_finalize(GG_GLOBAL const gg_u32* first_block, gg_u32 row_begin, GG_GLOBAL const gg_triple* partials,
                  GG_GLOBAL gg_triple* summaries) {
   GG_SHARED gg_shared shared;
-  const gg_u32 row = row_begin + gg_group(), begin = first_block[row];
+  const gg_u32 row = row_begin + gg_block_index(), begin = first_block[row];
   gg_clear_shared(&shared);
   gg_barrier();
   gg_merge_partials(&shared, partials + begin, first_block[row + 1] - begin, summaries + row);
@@ -261,7 +261,7 @@ void gg_reduce(GG_GLOBAL const gg_device_row* rows, GG_GLOBAL const gg_u32* firs
   gg_objects objects;
   GG_SET_OBJECT(gradient, gradient);
   gg_clear_shared(&shared);
-  gg_find_spot(&spot, rows, first_block, row_begin, row_end, gg_group(), gg_groups());
+  gg_find_spot(&spot, rows, first_block, row_begin, row_end, gg_block_index(), gg_block_count());
   gg_lane lane;
   lane.big.high = lane.big.low = lane.middle.high = lane.middle.low = lane.small.high = lane.small.low = 0.0f;
   lane.most = lane.flags = 0;

@@ -84,7 +84,7 @@ GG_FN void gg_update_four(const gg_work* work, const gg_update_constants* consta
 /* From the last block to the first: the gradients that the reduction read last are still in the cache. */
 GG_FN void gg_find_spot_from_the_end(GG_SHARED_POINTER gg_spot* spot, GG_GLOBAL const gg_device_row* rows,
                                      GG_GLOBAL const gg_u32* first, gg_u32 row_begin, gg_u32 row_end) {
-  gg_find_spot(spot, rows, first, row_begin, row_end, gg_groups() - 1 - gg_group(), gg_groups());
+  gg_find_spot(spot, rows, first, row_begin, row_end, gg_block_count() - 1 - gg_block_index(), gg_block_count());
 }
 
 /* The end of a work-item's elements, which begin at `i`. */
