@@ -21,7 +21,7 @@ static const char help[] =
     "device in the same run, and compares the results of paths and devices to the bit.\n"
     "\n"
     "  --device D        a device as `gradguard devices` lists it; repeatable (default: all that are available)\n"
-    "  --kernel K        a kernel route of the device named before it, or \"all\"; repeatable (default: the best)\n"
+    "  --kernel K        a kernel variant of the device named before it, or \"all\"; repeatable (default: the best)\n"
     "  --shapes S        llama-1.2b, gpt2-124m, small-5000x1000, tiny-4x65536, or TxN: T tensors of N elements\n"
     "                    (default 16x1000000)\n"
     "  --dtype T         of the gradients: f32, f16 or bf16 (default f32)\n"
@@ -109,10 +109,11 @@ static int parse_word(const char* option, const char* text, const char* const* w
 
 static bool add_target(gg_bench_options* options, const char* device, const char* kernel, gg_problem* problem) {
   if (options->target_count == GG_BENCH_TARGETS)
-    return gg_refuse(problem, GG_EXIT_INPUT, "at most %d devices and routes can be measured at once", GG_BENCH_TARGETS);
+    return gg_refuse(problem, GG_EXIT_INPUT, "at most %d devices and variants can be measured at once",
+                     GG_BENCH_TARGETS);
   gg_bench_target* target = &options->targets[options->target_count];
   if (strlen(device) >= sizeof target->device || strlen(kernel) >= sizeof target->kernel)
-    return gg_refuse(problem, GG_EXIT_INPUT, "the name of a device has at most %zu characters, that of a route %zu",
+    return gg_refuse(problem, GG_EXIT_INPUT, "the name of a device has at most %zu characters, that of a variant %zu",
                      sizeof target->device - 1, sizeof target->kernel - 1);
   options->target_count++;
   snprintf(target->device, sizeof target->device, "%s", device);
@@ -120,8 +121,8 @@ static bool add_target(gg_bench_options* options, const char* device, const char
   return true;
 }
 
-/* Adds a target for each route that the device's information lists. */
-static bool add_all_routes(gg_bench_options* options, const char* device, gg_problem* problem) {
+/* Adds a target for each variant that the device's information lists. */
+static bool add_all_variants(gg_bench_options* options, const char* device, gg_problem* problem) {
   gg_context* context = NULL;
   gg_error error = GG_ERROR_INIT;
   gg_status status = gg_context_create(device, NULL, &context, &error);
@@ -131,18 +132,19 @@ static bool add_all_routes(gg_bench_options* options, const char* device, gg_pro
   gg_context_destroy(&context);
   bool good = true;
   char* rest = NULL;
-  for (char* route = strtok_r(info.kernels, " ", &rest); route != NULL && good; route = strtok_r(NULL, " ", &rest))
-    good = add_target(options, info.id, route, problem);
+  for (char* variant = strtok_r(info.kernels, " ", &rest); variant != NULL && good;
+       variant = strtok_r(NULL, " ", &rest))
+    good = add_target(options, info.id, variant, problem);
   return good;
 }
 
-/* A route belongs to the device named last. The first one replaces "the best", further ones make further targets. */
+/* A variant belongs to the device named last. The first one replaces "the best", further ones make further targets. */
 static bool add_kernel(gg_bench_options* options, const char* kernel, gg_problem* problem) {
   if (options->target_count == 0)
-    return gg_refuse(problem, GG_EXIT_INPUT, "--kernel belongs behind the --device that it is a route of");
+    return gg_refuse(problem, GG_EXIT_INPUT, "--kernel must follow the --device that it belongs to");
   gg_bench_target last = options->targets[options->target_count - 1];
   if (last.kernel[0] == '\0') options->target_count--;
-  if (strcmp(kernel, "all") == 0) return add_all_routes(options, last.device, problem);
+  if (strcmp(kernel, "all") == 0) return add_all_variants(options, last.device, problem);
   return add_target(options, last.device, kernel, problem);
 }
 

@@ -14,7 +14,7 @@ typedef enum gg_bench_path_kind {
 #define GG_BENCH_PATHS 4
 extern const char* const gg_bench_path_names[GG_BENCH_PATHS];
 
-/* A device with one of its kernel routes. */
+/* A device with one of its kernel variants. */
 #define GG_BENCH_TARGETS 32
 typedef struct gg_bench_target {
   char device[80];

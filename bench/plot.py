@@ -56,7 +56,7 @@ def machine_of(row):
 
 
 class Panel:
-    """The cases of GPUs or of processors: cases[(shapes, dtype)][series] = ratio; of several routes the first one.
+    """The cases of GPUs or of processors: cases[(shapes, dtype)][series] = ratio; of several variants the first one.
     beside[(shapes, dtype)] is gradguard's ratio in the process in which PyTorch had its turns."""
 
     def __init__(self):

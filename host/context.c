@@ -34,9 +34,9 @@ gg_status gg_context_request(const gg_context_options* options, gg_open_request*
   return GG_OK;
 }
 
-const char* gg_context_route(const gg_context_options* options, const gg_backend* backend) {
-  const char* route = options != NULL && options->kernel != NULL ? options->kernel : getenv(backend->kernel_variable);
-  return route != NULL && route[0] != '\0' ? route : NULL;
+const char* gg_context_variant(const gg_context_options* options, const gg_backend* backend) {
+  const char* variant = options != NULL && options->kernel != NULL ? options->kernel : getenv(backend->kernel_variable);
+  return variant != NULL && variant[0] != '\0' ? variant : NULL;
 }
 
 void gg_context_retain(gg_context* context) { context->references++; }

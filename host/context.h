@@ -21,8 +21,8 @@ gg_status gg_context_make(gg_device* device, char* report, gg_context** context,
 /* Checks the caller's context options, which may be NULL, and copies them into a request. */
 gg_status gg_context_request(const gg_context_options* options, gg_open_request* request, gg_error* error);
 
-/* The kernel route that the caller or the environment names, or NULL. */
-const char* gg_context_route(const gg_context_options* options, const gg_backend* backend);
+/* The kernel variant that the caller or the environment names, or NULL. */
+const char* gg_context_variant(const gg_context_options* options, const gg_backend* backend);
 
 void gg_context_retain(gg_context* context);
 void gg_context_release(gg_context* context);

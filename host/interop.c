@@ -28,7 +28,7 @@ static gg_status adopt(gg_native native, const char* name, const char* function,
   gg_status status = gg_context_request(options, &request, error);
   if (status != GG_OK) return status;
   request.queue = queue;
-  request.kernel = gg_context_route(options, backend);
+  request.kernel = gg_context_variant(options, backend);
   gg_device* device = NULL;
   status = backend->open(&request, &device, error);
   return status != GG_OK ? status : gg_context_make(device, NULL, context, error);

@@ -24,7 +24,7 @@ static gg_status out_of_memory(gg_error* error) {
 
 static gg_status open_id(gg_selection* selection, const gg_backend* backend, const char* id) {
   selection->request.id = id;
-  selection->request.kernel = gg_context_route(selection->options, backend);
+  selection->request.kernel = gg_context_variant(selection->options, backend);
   return backend->open(&selection->request, &selection->device, selection->error);
 }
 
@@ -85,32 +85,32 @@ static bool is_word_of(const char* list, const char* word) {
 /* If no kernel variant is given, each backend reads its own variable. */
 static gg_status check_variables(const gg_selection* selection) {
   for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
-    const char* route = gg_context_route(NULL, *at);
-    if (route != NULL && !is_word_of((*at)->kernels, route))
+    const char* variant = gg_context_variant(NULL, *at);
+    if (variant != NULL && !is_word_of((*at)->kernels, variant))
       return gg_fail(selection->error, GG_ERROR_ARGUMENT, FUNCTION,
-                     "%s names a kernel route that the %s backend does not have: \"%s\"; there are: %s",
-                     (*at)->kernel_variable, (*at)->name, route, (*at)->kernels);
+                     "%s names a kernel variant that the %s backend does not have: \"%s\"; there are: %s",
+                     (*at)->kernel_variable, (*at)->name, variant, (*at)->kernels);
   }
   return GG_OK;
 }
 
-/* A route that no backend knows is a mistake of the caller's, where no device for one is a lack of this machine.
- * Passing over a backend for it would hand a GPU's work to the processor. */
-static gg_status check_route(const gg_selection* selection) {
-  const char* route = selection->options != NULL ? selection->options->kernel : NULL;
-  if (route == NULL) return check_variables(selection);
-  if (route[0] == '\0') return GG_OK;
+/* A variant that no backend has is the caller's mistake, unlike a variant without a device on this machine. Skipping a
+ * backend because of it would run a GPU's work on the processor. */
+static gg_status check_variant(const gg_selection* selection) {
+  const char* variant = selection->options != NULL ? selection->options->kernel : NULL;
+  if (variant == NULL) return check_variables(selection);
+  if (variant[0] == '\0') return GG_OK;
   char known[256] = "";
   for (const gg_backend* const* at = gg_backends; *at != NULL; at++) {
-    if (is_word_of((*at)->kernels, route)) return GG_OK;
+    if (is_word_of((*at)->kernels, variant)) return GG_OK;
     snprintf(known + strlen(known), sizeof known - strlen(known), "; %s: %s", (*at)->name, (*at)->kernels);
   }
-  return gg_fail(selection->error, GG_ERROR_ARGUMENT, FUNCTION, "no backend of this build has a kernel route \"%s\"%s",
-                 route, known);
+  return gg_fail(selection->error, GG_ERROR_ARGUMENT, FUNCTION,
+                 "no backend of this build has a kernel variant \"%s\"%s", variant, known);
 }
 
 static gg_status open_automatically(gg_selection* selection, char** report) {
-  gg_status status = check_route(selection);
+  gg_status status = check_variant(selection);
   if (status != GG_OK) return status;
   size_t bytes = 0;
   selection->report = open_memstream(report, &bytes);

@@ -12,7 +12,7 @@ usage: tests/gpu.sh [--stages LIST] [BUILD_FOLDER] [LOG_FOLDER]
 Runs what has been built (scons lib tools tests) on this machine's NVIDIA GPU; it builds nothing itself. The folders
 are build/release-gcc and build/gpu-logs unless named. LIST is comma-separated, all of them by default:
 
-  criterion  every test on cuda, once for each kernel route (cubin, ptx, nvrtc), and on cpu as the reference
+  criterion  every test on cuda, once for each kernel variant (cubin, ptx, nvrtc), and on cpu as the reference
   opencl     every test on the GPU's OpenCL driver
   sanitizer  compute-sanitizer: memcheck, racecheck, initcheck and synccheck over reductions and updates
   endurance  10,000 steps in a row
@@ -161,13 +161,13 @@ general_programs() {
 }
 
 stage_criterion() {
-  local name route
+  local name variant
   for name in $(general_programs); do
     run_tests cpu "$name" '*/!(*_opencl|*_cuda)'
   done
-  for route in cubin ptx nvrtc; do
+  for variant in cubin ptx nvrtc; do
     for name in $(general_programs); do
-      GG_TEST_REQUIRE=cuda GRADGUARD_CUDA_KERNELS=$route run_tests "cuda-$route" "$name" '*/*_cuda'
+      GG_TEST_REQUIRE=cuda GRADGUARD_CUDA_KERNELS=$variant run_tests "cuda-$variant" "$name" '*/*_cuda'
     done
   done
 }
@@ -282,18 +282,18 @@ same_bytes() {
 }
 
 stage_tool() {
-  local dump scale expected route mode
+  local dump scale expected variant mode
   while read -r dump scale expected; do
     stage_tests=$((stage_tests + 1))
     dump_step "$dump" "$scale" "$expected" "$dump-cpu" --device cpu || continue
-    for route in cubin ptx nvrtc; do
+    for variant in cubin ptx nvrtc; do
       for mode in out-of-place in-place; do
-        local options=(--device cuda --kernel "$route")
+        local options=(--device cuda --kernel "$variant")
         if [[ "$mode" == in-place ]]; then
           options+=(--in-place)
         fi
-        dump_step "$dump" "$scale" "$expected" "$dump-$route-$mode" "${options[@]}" &&
-          same_bytes "$dump-$route-$mode" "$dump-cpu"
+        dump_step "$dump" "$scale" "$expected" "$dump-$variant-$mode" "${options[@]}" &&
+          same_bytes "$dump-$variant-$mode" "$dump-cpu"
       done
     done
   done <<'DUMPS'

@@ -10,7 +10,7 @@ Suites (docs/acceptance.md says what each proves):
   host       policy, validation and steps on the cpu backend
   build      every combination of backends, guard and compiler
   opencl     the regressions on an OpenCL device
-  cuda       the regressions on a CUDA device, by each kernel route of --compiler
+  cuda       the regressions on a CUDA device, by each kernel variant of --compiler
   bench      the fused and the staged path in alternation, results compared to the bit
 
 A missing tool or device is `blocked`, never `passed`. Exit status: 0 if everything passed, 2 if something is blocked
@@ -47,7 +47,7 @@ def parse_arguments():
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--suite", required=True, choices=[*suites.SUITES, "all"])
-    add("--compiler", choices=sorted(suites.COMPILERS), default="all", help="CUDA kernel routes; both: nvrtc and ptx")
+    add("--compiler", choices=sorted(suites.COMPILERS), default="all", help="CUDA kernel variants; both: nvrtc and ptx")
     add("--elements", type=at_least(1), default=65536, help="of each tensor in bench")
     add("--tensors", type=at_least(1), default=4, help="in bench")
     add("--iterations", type=at_least(1), default=3, help="batches of each path in bench")

@@ -50,7 +50,7 @@ static void describe(gg_device_info* info) {
                            .id = "cpu"};
   processor_name(info->name, sizeof info->name);
   snprintf(info->driver, sizeof info->driver, "OpenMP %d", _OPENMP);
-  gg_cpu_routes(info->kernels, sizeof info->kernels);
+  gg_cpu_variants(info->kernels, sizeof info->kernels);
 }
 
 size_t gg_cpu_probe(gg_device_info* infos, size_t capacity) {
@@ -77,7 +77,7 @@ gg_status gg_cpu_open(const gg_open_request* request, gg_device** device, gg_err
     return gg_fail(error, GG_ERROR_NO_MEMORY, "gg_context_create", "out of host memory opening the cpu device");
   cpu->base.backend = &gg_backend_cpu;
   describe(&cpu->base.info);
-  cpu->base.kernel = kernels->route;
+  cpu->base.kernel = kernels->variant;
   cpu->kernels = kernels;
   cpu->threads = request->threads;
   *device = &cpu->base;

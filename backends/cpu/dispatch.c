@@ -28,7 +28,7 @@
   void gg_cpu_unfused_clip_##isa(const gg_device_row* row, uint64_t begin, uint64_t end,     \
                                  const gg_update_constants* constants, bool stream);         \
   static const gg_cpu_kernels isa##_kernels = {                                              \
-      .route = #isa, GG_REDUCTION_OF(isa).update = gg_cpu_update_##isa, .unfused_clip = gg_cpu_unfused_clip_##isa}
+      .variant = #isa, GG_REDUCTION_OF(isa).update = gg_cpu_update_##isa, .unfused_clip = gg_cpu_unfused_clip_##isa}
 
 GG_KERNELS_OF(portable);
 
@@ -58,39 +58,39 @@ static bool has_avx512(void) {
 static const struct {
   const gg_cpu_kernels* kernels;
   bool (*usable)(void);
-} routes[] = {
+} variants[] = {
 #if defined(__x86_64__)
     {&avx512_kernels, has_avx512},
     {&avx2_kernels, has_avx2},
 #endif
     {&portable_kernels, always},
 };
-enum { route_count = sizeof routes / sizeof routes[0] };
+enum { variant_count = sizeof variants / sizeof variants[0] };
 
-void gg_cpu_routes(char* text, size_t capacity) {
+void gg_cpu_variants(char* text, size_t capacity) {
   size_t used = 0;
   text[0] = '\0';
-  for (size_t i = 0; i < route_count; i++) {
-    if (!routes[i].usable()) continue;
-    int more = snprintf(text + used, capacity - used, "%s%s", used > 0 ? " " : "", routes[i].kernels->route);
+  for (size_t i = 0; i < variant_count; i++) {
+    if (!variants[i].usable()) continue;
+    int more = snprintf(text + used, capacity - used, "%s%s", used > 0 ? " " : "", variants[i].kernels->variant);
     if (more < 0 || (size_t)more >= capacity - used) return;
     used += (size_t)more;
   }
 }
 
-gg_status gg_cpu_select(const char* route, const gg_cpu_kernels** kernels, gg_error* error) {
+gg_status gg_cpu_select(const char* variant, const gg_cpu_kernels** kernels, gg_error* error) {
   char usable[64];
-  gg_cpu_routes(usable, sizeof usable);
-  for (size_t i = 0; i < route_count; i++) {
-    if (route != NULL && strcmp(route, routes[i].kernels->route) != 0) continue;
-    if (routes[i].usable()) {
-      *kernels = routes[i].kernels;
+  gg_cpu_variants(usable, sizeof usable);
+  for (size_t i = 0; i < variant_count; i++) {
+    if (variant != NULL && strcmp(variant, variants[i].kernels->variant) != 0) continue;
+    if (variants[i].usable()) {
+      *kernels = variants[i].kernels;
       return GG_OK;
     }
-    if (route != NULL)
+    if (variant != NULL)
       return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_context_create",
-                     "this processor cannot run the cpu kernels \"%s\"; it can run: %s", route, usable);
+                     "this processor cannot run the cpu kernels \"%s\"; it can run: %s", variant, usable);
   }
-  return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create", "there are no cpu kernels \"%s\"; there are: %s", route,
-                 usable);
+  return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create", "there are no cpu kernels \"%s\"; there are: %s",
+                 variant, usable);
 }

@@ -11,7 +11,7 @@
 #define GG_CPU_PREFETCH 2048
 
 typedef struct gg_cpu_kernels {
-  const char* route;
+  const char* variant;
 #if GG_WITH_GUARD
   /* One reduction block: the triple of `elements` > 0 consecutive values, on 256 lanes. */
   void (*reduce_block)(const void* gradient, gg_u32 gradient_type, uint64_t elements, gg_f32 inverse_scale,
@@ -28,9 +28,9 @@ typedef struct gg_cpu_kernels {
 } gg_cpu_kernels;
 
 /* The variants that this machine can run, best first, separated by spaces: "avx2 portable". */
-void gg_cpu_routes(char* text, size_t capacity);
+void gg_cpu_variants(char* text, size_t capacity);
 
-/* The kernels of `route` (NULL: the best). */
-gg_status gg_cpu_select(const char* route, const gg_cpu_kernels** kernels, gg_error* error);
+/* The kernels of `variant` (NULL: the best). */
+gg_status gg_cpu_select(const char* variant, const gg_cpu_kernels** kernels, gg_error* error);
 
 #endif

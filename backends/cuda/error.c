@@ -31,23 +31,23 @@ static const gg_cuda_failure failures[] = {
      "access to the GPU"},
     {GG_CUDA_ERROR_INVALID_DEVICE, GG_ERROR_NO_DEVICE, NULL},
     {GG_CUDA_ERROR_DEVICE_NOT_LICENSED, GG_ERROR_NO_DEVICE, "The virtual GPU has no licence"},
-    {GG_CUDA_ERROR_INVALID_IMAGE, GG_ERROR_BUILD, "Choose another kernel route (GRADGUARD_CUDA_KERNELS)"},
+    {GG_CUDA_ERROR_INVALID_IMAGE, GG_ERROR_BUILD, "Choose another kernel variant (GRADGUARD_CUDA_KERNELS)"},
     {GG_CUDA_ERROR_INVALID_CONTEXT, GG_ERROR_DEVICE_LOST,
      "The CUDA context no longer exists: something in this process reset the device or destroyed the context"},
     {GG_CUDA_ERROR_NO_BINARY_FOR_GPU, GG_ERROR_BUILD,
-     "The image has no code for this GPU: use route ptx or nvrtc (GRADGUARD_CUDA_KERNELS), or build with its "
+     "The image has no code for this GPU: use variant ptx or nvrtc (GRADGUARD_CUDA_KERNELS), or build with its "
      "architecture in gencode="},
     {GG_CUDA_ERROR_ECC_UNCORRECTABLE, GG_ERROR_DEVICE_LOST,
      "GPU memory is damaged (nvidia-smi -q -d ECC): reset or replace the GPU"},
-    {GG_CUDA_ERROR_INVALID_PTX, GG_ERROR_BUILD, "Use route cubin or nvrtc (GRADGUARD_CUDA_KERNELS)"},
+    {GG_CUDA_ERROR_INVALID_PTX, GG_ERROR_BUILD, "Use variant cubin or nvrtc (GRADGUARD_CUDA_KERNELS)"},
     {GG_CUDA_ERROR_NVLINK_UNCORRECTABLE, GG_ERROR_DEVICE_LOST, GG_FAULT_CURE},
     {GG_CUDA_ERROR_JIT_COMPILER_NOT_FOUND, GG_ERROR_BUILD,
-     "The driver's compiler, libnvidia-ptxjitcompiler.so.1, is missing: install the whole NVIDIA driver, or use route "
-     "cubin or nvrtc"},
+     "The driver's compiler, libnvidia-ptxjitcompiler.so.1, is missing: install the whole NVIDIA driver, or use "
+     "variant cubin or nvrtc"},
     {GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION, GG_ERROR_BUILD,
-     "The PTX was made by a newer CUDA toolkit than the driver knows: update the NVIDIA driver, use route cubin, or "
-     "use route nvrtc with an NVRTC no newer than the driver (GRADGUARD_CUDA_KERNELS)"},
-    {GG_CUDA_ERROR_JIT_COMPILATION_DISABLED, GG_ERROR_BUILD, "Unset CUDA_DISABLE_PTX_JIT, or use route cubin"},
+     "The PTX was made by a newer CUDA toolkit than the driver knows: update the NVIDIA driver, use variant cubin, or "
+     "use variant nvrtc with an NVRTC no newer than the driver (GRADGUARD_CUDA_KERNELS)"},
+    {GG_CUDA_ERROR_JIT_COMPILATION_DISABLED, GG_ERROR_BUILD, "Unset CUDA_DISABLE_PTX_JIT, or use variant cubin"},
     {GG_CUDA_ERROR_CONTAINED, GG_ERROR_DEVICE_LOST, GG_FAULT_CURE},
     {GG_CUDA_ERROR_INVALID_SOURCE, GG_ERROR_BUILD, NULL},
     {GG_CUDA_ERROR_OPERATING_SYSTEM, GG_ERROR_DRIVER, "Check that this user may open /dev/nvidia*"},

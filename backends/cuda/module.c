@@ -28,16 +28,18 @@ static gg_status load_image(gg_cuda_device* cuda, const void* image, const char*
 
 static gg_status load_cubin(gg_cuda_device* cuda, const gg_cuda_platform* platform, gg_error* error) {
   if (platform->fatbin) return load_image(cuda, platform->fatbin, "the embedded machine code", error);
-  return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_cuda_open",
-                 "kernel route \"cubin\": this build has no embedded machine code, nvcc was not there when it was "
-                 "made; build it with the CUDA toolkit or use route \"nvrtc\"");
+  return gg_fail(
+      error, GG_ERROR_UNSUPPORTED, "gg_cuda_open",
+      "kernel variant \"cubin\": this build has no embedded machine code, because nvcc was missing when it was "
+      "made; build it with the CUDA toolkit or use variant \"nvrtc\"");
 }
 
 static gg_status load_ptx(gg_cuda_device* cuda, const gg_cuda_platform* platform, gg_error* error) {
   if (platform->ptx) return load_image(cuda, platform->ptx, "the embedded PTX", error);
-  return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_cuda_open",
-                 "kernel route \"ptx\": this build has no embedded PTX, nvcc was not there when it was made; build it "
-                 "with the CUDA toolkit or use route \"nvrtc\"");
+  return gg_fail(
+      error, GG_ERROR_UNSUPPORTED, "gg_cuda_open",
+      "kernel variant \"ptx\": this build has no embedded PTX, because nvcc was missing when it was made; build it "
+      "with the CUDA toolkit or use variant \"nvrtc\"");
 }
 
 static gg_status load_nvrtc(gg_cuda_device* cuda, const gg_cuda_platform* platform, gg_error* error) {
@@ -55,40 +57,41 @@ static gg_status load_nvrtc(gg_cuda_device* cuda, const gg_cuda_platform* platfo
 static const struct {
   const char* name;
   gg_status (*load)(gg_cuda_device* cuda, const gg_cuda_platform* platform, gg_error* error);
-} routes[] = {{"cubin", load_cubin}, {"ptx", load_ptx}, {"nvrtc", load_nvrtc}};
-#define GG_CUDA_ROUTES (sizeof routes / sizeof *routes)
+} variants[] = {{"cubin", load_cubin}, {"ptx", load_ptx}, {"nvrtc", load_nvrtc}};
+#define GG_CUDA_VARIANTS (sizeof variants / sizeof *variants)
 
 static gg_status load_named(gg_cuda_device* cuda, const gg_cuda_platform* platform, const char* name, gg_error* error) {
-  for (size_t i = 0; i < GG_CUDA_ROUTES; i++) {
-    if (strcmp(routes[i].name, name) != 0) continue;
-    cuda->device.kernel = routes[i].name;
-    return routes[i].load(cuda, platform, error);
+  for (size_t i = 0; i < GG_CUDA_VARIANTS; i++) {
+    if (strcmp(variants[i].name, name) != 0) continue;
+    cuda->device.kernel = variants[i].name;
+    return variants[i].load(cuda, platform, error);
   }
   return gg_fail(error, GG_ERROR_ARGUMENT, "gg_cuda_open",
-                 "\"%s\" is no kernel route of cuda: expected \"cubin\", \"ptx\" or \"nvrtc\"", name);
+                 "\"%s\" is no kernel variant of cuda: expected \"cubin\", \"ptx\" or \"nvrtc\"", name);
 }
 
 /* If a variant cannot be built here, the next is tried; not after out of memory or a fault. */
 static gg_status load_best(gg_cuda_device* cuda, const gg_cuda_platform* platform, const gg_open_request* request,
                            gg_error* error) {
   char reasons[1024] = "";
-  for (size_t i = 0; i < GG_CUDA_ROUTES; i++) {
+  for (size_t i = 0; i < GG_CUDA_VARIANTS; i++) {
     gg_error refusal = GG_ERROR_INIT;
-    cuda->device.kernel = routes[i].name;
-    gg_status status = routes[i].load(cuda, platform, &refusal);
+    cuda->device.kernel = variants[i].name;
+    gg_status status = variants[i].load(cuda, platform, &refusal);
     if (!status) return GG_OK;
     if (status != GG_ERROR_BUILD && status != GG_ERROR_UNSUPPORTED)
       return gg_fail_native(error, status, refusal.native_code, refusal.native_name, refusal.function, "%s",
                             refusal.message);
     if (request->log) {
       char line[1200];
-      snprintf(line, sizeof line, "cuda: kernel route %s is not usable: %s", routes[i].name, refusal.message);
+      snprintf(line, sizeof line, "cuda: kernel variant %s is not usable: %s", variants[i].name, refusal.message);
       request->log(request->log_user, status == GG_ERROR_UNSUPPORTED ? 0 : 1, line);
     }
     size_t used = strlen(reasons);
-    snprintf(reasons + used, sizeof reasons - used, "%s%s: %.280s", used ? "; " : "", routes[i].name, refusal.message);
+    snprintf(reasons + used, sizeof reasons - used, "%s%s: %.280s", used ? "; " : "", variants[i].name,
+             refusal.message);
   }
-  return gg_fail(error, GG_ERROR_BUILD, "gg_cuda_open", "no kernel route works on %s. %s", cuda->device.info.id,
+  return gg_fail(error, GG_ERROR_BUILD, "gg_cuda_open", "no kernel variant works on %s. %s", cuda->device.info.id,
                  reasons);
 }
 
@@ -109,6 +112,6 @@ gg_status gg_cuda_load_kernels(gg_cuda_device* cuda, const gg_cuda_platform* pla
   };
   for (size_t i = 0; !status && i < sizeof kernels / sizeof *kernels; i++)
     status = GG_CUDA_TRY(cuda, error, cuModuleGetFunction, (kernels[i].function, cuda->module, kernels[i].name),
-                         "looking for kernel %s in the image of route %s", kernels[i].name, cuda->device.kernel);
+                         "looking for kernel %s in the image of variant %s", kernels[i].name, cuda->device.kernel);
   return status;
 }

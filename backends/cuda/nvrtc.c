@@ -36,7 +36,7 @@ gg_status gg_nvrtc_open(gg_nvrtc* nvrtc, int driver_version, gg_error* error) {
       error, GG_ERROR_BUILD, "dlopen",
       "NVRTC, the CUDA run-time compiler, was not found (libnvrtc.so.13, libnvrtc.so.12, libnvrtc.so and "
       "/usr/local/cuda/lib64 were tried). Install the CUDA toolkit or the package nvidia-cuda-nvrtc, put its "
-      "folder on LD_LIBRARY_PATH, or use a build with embedded kernels (route \"cubin\")");
+      "folder on LD_LIBRARY_PATH, or use a build with embedded kernels (variant \"cubin\")");
 }
 
 static gg_status fail_nvrtc(const gg_nvrtc* nvrtc, gg_nvrtc_result code, const char* function, const char* log,

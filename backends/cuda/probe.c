@@ -20,7 +20,7 @@ gg_status gg_cuda_start(gg_cuda_device* cuda, int* devices, gg_error* error) {
 }
 
 /* The kernel variants that can be tried here, best first. */
-static void list_routes(const gg_cuda_platform* platform, int driver_version, char* text, size_t bytes) {
+static void list_variants(const gg_cuda_platform* platform, int driver_version, char* text, size_t bytes) {
   gg_nvrtc nvrtc;
   bool compiler = platform->open_nvrtc(&nvrtc, driver_version, NULL) == GG_OK;
   snprintf(text, bytes, "%s%s%s", platform->fatbin ? "cubin " : "", platform->ptx ? "ptx " : "",
@@ -72,7 +72,7 @@ gg_status gg_cuda_describe(gg_cuda_device* cuda, const gg_cuda_platform* platfor
   info->exact = true; /* IEEE operations, subnormals and fma on every GPU that the images are for */
   snprintf(info->driver, sizeof info->driver, "CUDA %d.%d driver, compute capability %d.%d",
            cuda->driver_version / 1000, cuda->driver_version % 1000 / 10, cuda->capability / 10, cuda->capability % 10);
-  list_routes(platform, cuda->driver_version, info->kernels, sizeof info->kernels);
+  list_variants(platform, cuda->driver_version, info->kernels, sizeof info->kernels);
   info->available = mode != GG_CU_COMPUTEMODE_PROHIBITED && info->kernels[0];
   if (mode == GG_CU_COMPUTEMODE_PROHIBITED)
     snprintf(info->reason, sizeof info->reason,

@@ -55,7 +55,7 @@ typedef struct gg_slab_refusal {
 static bool slab_allocate(gg_opencl_device* device, gg_opencl_slab* slab, gg_slab_refusal* refusal) {
   const gg_opencl_api* api = &device->api;
   *refusal = (gg_slab_refusal){GG_CL_SUCCESS, NULL};
-  if (device->route == GG_OPENCL_ARENA) {
+  if (device->variant == GG_OPENCL_ARENA) {
     refusal->function = "clCreateBuffer";
     slab->mem = api->clCreateBuffer(device->context, GG_CL_MEM_READ_WRITE, slab->bytes, NULL, &refusal->code);
     if (slab->mem == NULL && refusal->code == GG_CL_SUCCESS) refusal->code = GG_CL_OUT_OF_RESOURCES;

@@ -94,23 +94,24 @@ static gg_status create_queue(gg_opencl_device* device, gg_cl_platform platform,
   return GG_OK;
 }
 
-static gg_status choose_route(gg_opencl_device* device, const char* wanted, gg_error* error) {
+static gg_status choose_variant(gg_opencl_device* device, const char* wanted, gg_error* error) {
   if (wanted == NULL) {
-    device->route = device->can.svm ? GG_OPENCL_SVM : GG_OPENCL_ARENA;
+    device->variant = device->can.svm ? GG_OPENCL_SVM : GG_OPENCL_ARENA;
   } else if (strcmp(wanted, "arena") == 0) {
-    device->route = GG_OPENCL_ARENA;
+    device->variant = GG_OPENCL_ARENA;
   } else if (strcmp(wanted, "svm") == 0) {
-    device->route = GG_OPENCL_SVM;
+    device->variant = GG_OPENCL_SVM;
     if (!device->can.svm)
       return gg_fail(error, GG_ERROR_UNSUPPORTED, "gg_context_create",
-                     "kernel route svm: %s (%s) has no coarse-grained shared virtual memory%s; use arena",
+                     "kernel variant svm: %s (%s) has no coarse-grained shared virtual memory%s; use arena",
                      device->base.info.id, device->base.info.name,
                      device->api.svm ? "" : " that the OpenCL loader gives access to");
   } else {
-    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create", "there is no kernel route %s for OpenCL; %s has: %s",
-                   wanted, device->base.info.id, device->base.info.kernels);
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create",
+                   "there is no kernel variant %s for OpenCL; %s has: %s", wanted, device->base.info.id,
+                   device->base.info.kernels);
   }
-  device->base.kernel = device->route == GG_OPENCL_SVM ? "svm" : "arena";
+  device->base.kernel = device->variant == GG_OPENCL_SVM ? "svm" : "arena";
   return GG_OK;
 }
 
@@ -154,8 +155,8 @@ gg_status gg_opencl_open_with(const gg_opencl_api* api, const gg_open_request* r
   device->log = request->log;
   device->log_user = request->log_user;
   gg_status status = attach(device, request, error);
-  if (status == GG_OK) status = choose_route(device, request->kernel, error);
-  if (status == GG_OK) status = gg_opencl_program(device, device->route, error);
+  if (status == GG_OK) status = choose_variant(device, request->kernel, error);
+  if (status == GG_OK) status = gg_opencl_program(device, device->variant, error);
   if (status != GG_OK) {
     gg_opencl_close(&device->base);
     return status;
@@ -180,8 +181,8 @@ void gg_opencl_close(gg_device* closed) {
   if (device->readback != NULL) api->clReleaseEvent(device->readback);
   for (size_t i = 0; i < device->reorder_count; i++) free(device->reorders[i].arrived);
   free(device->reorders);
-  for (int route = 0; route < GG_OPENCL_ROUTES; route++)
-    if (device->programs[route] != NULL) api->clReleaseProgram(device->programs[route]);
+  for (int variant = 0; variant < GG_OPENCL_VARIANTS; variant++)
+    if (device->programs[variant] != NULL) api->clReleaseProgram(device->programs[variant]);
   gg_opencl_arena_close(device);
   if (device->queue != NULL) api->clReleaseCommandQueue(device->queue);
   if (device->context != NULL) api->clReleaseContext(device->context);

@@ -8,8 +8,8 @@
 
 /* How kernels address tensors; the kernel source is compiled accordingly. `svm`: the table has absolute addresses in
  * shared virtual memory. `arena`: the table has offsets into memory objects that are kernel arguments. */
-typedef enum gg_opencl_route { GG_OPENCL_SVM = 0, GG_OPENCL_ARENA = 1 } gg_opencl_route;
-#define GG_OPENCL_ROUTES 2
+typedef enum gg_opencl_variant { GG_OPENCL_SVM = 0, GG_OPENCL_ARENA = 1 } gg_opencl_variant;
+#define GG_OPENCL_VARIANTS 2
 
 #define GG_OPENCL_TIMED 64 /* maximum number of timed launches between two waits */
 
@@ -33,11 +33,11 @@ typedef struct gg_opencl_device {
   gg_opencl_capability can;
   gg_cl_device id;
   gg_cl_context context;
-  gg_cl_queue queue;                        /* in-order */
-  gg_opencl_route route;                    /* of memory that the library allocates */
-  gg_cl_program programs[GG_OPENCL_ROUTES]; /* NULL until a table needs it */
-  struct gg_opencl_slab* slabs;             /* arena.h */
-  uint64_t slab_bytes;                      /* of all slabs */
+  gg_cl_queue queue;                          /* in-order */
+  gg_opencl_variant variant;                  /* of memory that the library allocates */
+  gg_cl_program programs[GG_OPENCL_VARIANTS]; /* NULL until a table needs it */
+  struct gg_opencl_slab* slabs;               /* arena.h */
+  uint64_t slab_bytes;                        /* of all slabs */
 
   gg_cl_event readback; /* the last piece of the last read-back; NULL if none is pending */
   gg_opencl_reorder* reorders;

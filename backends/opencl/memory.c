@@ -44,7 +44,7 @@ gg_status gg_opencl_alloc(gg_device* owner, uint64_t bytes, gg_memory** allocate
 }
 
 gg_status gg_opencl_scratch(gg_opencl_device* device, uint64_t bytes, gg_opencl_memory** scratch, gg_error* error) {
-  if (device->route == GG_OPENCL_SVM) {
+  if (device->variant == GG_OPENCL_SVM) {
     gg_memory* memory = NULL;
     gg_status status = gg_opencl_alloc(&device->base, bytes, &memory, error);
     *scratch = (gg_opencl_memory*)memory;

@@ -19,12 +19,12 @@ static const gg_opencl_memory* memory_of(const gg_span* span) { return gg_opencl
 static void place_row(const gg_row* row, uint32_t index, gg_opencl_placed* placed) {
   memset(placed, 0, sizeof *placed);
   placed->row = index;
-  placed->route = GG_OPENCL_SVM;
+  placed->variant = GG_OPENCL_SVM;
   for (uint32_t i = 0; i < GG_OPENCL_OBJECTS; i++) {
     const gg_span* span = span_of(row, i);
-    if (span->memory != NULL && memory_of(span)->object.mem != NULL) placed->route = GG_OPENCL_ARENA;
+    if (span->memory != NULL && memory_of(span)->object.mem != NULL) placed->variant = GG_OPENCL_ARENA;
   }
-  if (placed->route == GG_OPENCL_SVM) return;
+  if (placed->variant == GG_OPENCL_SVM) return;
   /* An absent tensor gets the object of one that exists: an argument is required, and it must not split a launch. */
   const gg_span* substitute = &row->gradient;
   if (row->out[GG_STATE_PARAMETER].memory != NULL) substitute = &row->out[GG_STATE_PARAMETER];
@@ -44,11 +44,11 @@ static int compare_objects(const gg_opencl_object* a, const gg_opencl_object* b)
   return (keys[0] > keys[1]) - (keys[0] < keys[1]);
 }
 
-/* By route, then by objects, of which the gradient is first, so that reductions, which need no other, have the fewest
+/* By variant, then by objects, of which the gradient is first, so that reductions, which need no other, have the fewest
  * launches; rows with the same objects stay as they were. */
 static int compare_placed(const void* left, const void* right) {
   const gg_opencl_placed *a = left, *b = right;
-  if (a->route != b->route) return a->route < b->route ? -1 : 1;
+  if (a->variant != b->variant) return a->variant < b->variant ? -1 : 1;
   for (uint32_t i = 0; i < GG_OPENCL_OBJECTS; i++) {
     int order = compare_objects(&a->objects[i], &b->objects[i]);
     if (order != 0) return order;
@@ -61,11 +61,11 @@ void gg_opencl_place_rows(const gg_row* rows, uint32_t count, gg_opencl_placed* 
   qsort(placed, count, sizeof *placed, compare_placed);
 }
 
-static gg_u64 address_of(const gg_span* span, gg_opencl_route route) {
+static gg_u64 address_of(const gg_span* span, gg_opencl_variant variant) {
   if (span->memory == NULL) return 0;
   const gg_opencl_memory* memory = memory_of(span);
   gg_u64 offset = memory->origin + span->offset;
-  return route == GG_OPENCL_SVM ? (gg_u64)(uintptr_t)memory->object.svm + offset : offset;
+  return variant == GG_OPENCL_SVM ? (gg_u64)(uintptr_t)memory->object.svm + offset : offset;
 }
 
 /* The driver aligns objects; if one is not aligned, `skew` says so. */
@@ -75,18 +75,18 @@ static bool aligned(const gg_span* span, uint64_t alignment) {
   return (memory->skew + memory->origin + span->offset) % alignment == 0;
 }
 
-gg_device_row gg_opencl_device_row(const gg_row* row, gg_opencl_route route, bool amsgrad) {
+gg_device_row gg_opencl_device_row(const gg_row* row, gg_opencl_variant variant, bool amsgrad) {
   gg_device_row made = {0};
   made.elements = row->elements;
-  made.gradient = address_of(&row->gradient, route);
-  made.model = address_of(&row->model_out, route);
+  made.gradient = address_of(&row->gradient, variant);
+  made.model = address_of(&row->model_out, variant);
   made.gradient_type = (gg_u32)row->gradient_dtype;
   made.model_type = row->model_out.memory != NULL ? (gg_u32)row->model_dtype : 0;
   made.tiles_per_lane = gg_tiles_per_lane(row->elements);
   bool states = aligned(&row->model_out, 8);
   for (int s = 0; s < GG_STATES; s++) {
-    made.in[s] = address_of(&row->in[s], route);
-    made.out[s] = address_of(&row->out[s], route);
+    made.in[s] = address_of(&row->in[s], variant);
+    made.out[s] = address_of(&row->out[s], variant);
     states = states && aligned(&row->in[s], 16) && aligned(&row->out[s], 16);
   }
   made.flags = (aligned(&row->gradient, 16) ? GG_ROW_ALIGNED_GRADIENT : 0) | (states ? GG_ROW_ALIGNED_STATES : 0) |
@@ -104,7 +104,7 @@ gg_status gg_opencl_list_allocations(const gg_opencl_plan* plan, void*** allocat
   *count = 0;
   *allocations = NULL;
   uint32_t rows = 0; /* those with addresses come first */
-  while (rows < plan->count && plan->placed[rows].route == GG_OPENCL_SVM) rows++;
+  while (rows < plan->count && plan->placed[rows].variant == GG_OPENCL_SVM) rows++;
   if (rows == 0) return GG_OK;
   void** list = malloc((size_t)rows * GG_OPENCL_OBJECTS * sizeof *list);
   if (list == NULL)

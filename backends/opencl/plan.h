@@ -8,7 +8,7 @@
 void gg_opencl_place_rows(const gg_row* rows, uint32_t count, gg_opencl_placed* placed);
 
 /* A row for the kernels. */
-gg_device_row gg_opencl_device_row(const gg_row* row, gg_opencl_route route, bool amsgrad);
+gg_device_row gg_opencl_device_row(const gg_row* row, gg_opencl_variant variant, bool amsgrad);
 
 /* The distinct SVM allocations that rows with addresses lie in, to be freed. */
 gg_status gg_opencl_list_allocations(const gg_opencl_plan* plan, void*** allocations, uint32_t* count, gg_error* error);

@@ -51,8 +51,8 @@ static gg_status refuse_build(gg_opencl_device* device, gg_cl_int code, const ch
                         device->base.info.id, device->base.info.name, options, cure, text != NULL ? text : "(empty)");
 }
 
-gg_status gg_opencl_program(gg_opencl_device* device, gg_opencl_route route, gg_error* error) {
-  if (device->programs[route] != NULL) return GG_OK;
+gg_status gg_opencl_program(gg_opencl_device* device, gg_opencl_variant variant, gg_error* error) {
+  if (device->programs[variant] != NULL) return GG_OK;
   const gg_opencl_api* api = &device->api;
   const char* source = gg_kernel_source;
   gg_cl_int code = GG_CL_SUCCESS;
@@ -63,7 +63,7 @@ gg_status gg_opencl_program(gg_opencl_device* device, gg_opencl_route route, gg_
   char options[160];
   snprintf(options, sizeof options, "-cl-std=CL1.2%s -DGG_WITH_GUARD=%d%s%s",
            device->can.rounded_divide ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", GG_WITH_GUARD,
-           route == GG_OPENCL_ARENA ? " -DGG_ARENA=1" : "",
+           variant == GG_OPENCL_ARENA ? " -DGG_ARENA=1" : "",
            device->base.info.kind == GG_DEVICE_CPU ? " -DGG_PROCESSOR=1" : "");
   code = api->clBuildProgram(program, 1, &device->id, options, NULL, NULL);
   char* text = build_log(device, program);
@@ -73,7 +73,7 @@ gg_status gg_opencl_program(gg_opencl_device* device, gg_opencl_route route, gg_
     status = refuse_build(device, code, options, text, error);
     api->clReleaseProgram(program);
   } else {
-    device->programs[route] = program;
+    device->programs[variant] = program;
   }
   free(text);
   return status;

@@ -39,9 +39,9 @@ static gg_status make_kernels(gg_opencl_device* device, gg_opencl_table* table, 
   gg_cl_kernel kernel;
   gg_status status = GG_OK;
   for (uint32_t b = 0; status == GG_OK && b < table->reduction_count; b++)
-    status = gg_opencl_table_kernel(device, table, table->reductions[b].route, GG_OPENCL_REDUCE, &kernel, error);
+    status = gg_opencl_table_kernel(device, table, table->reductions[b].variant, GG_OPENCL_REDUCE, &kernel, error);
   if (status == GG_OK && table->finalized_count > 0)
-    status = gg_opencl_table_kernel(device, table, device->route, GG_OPENCL_FINALIZE, &kernel, error);
+    status = gg_opencl_table_kernel(device, table, device->variant, GG_OPENCL_FINALIZE, &kernel, error);
   return status;
 }
 
@@ -78,7 +78,7 @@ gg_status gg_opencl_reduce_prepare(gg_opencl_device* device, gg_opencl_table* ta
 static gg_status reduce_batch(gg_opencl_device* device, gg_opencl_table* table, const gg_opencl_batch* batch,
                               float inverse_scale, gg_error* error) {
   gg_cl_kernel kernel;
-  gg_status status = gg_opencl_table_kernel(device, table, batch->route, GG_OPENCL_REDUCE, &kernel, error);
+  gg_status status = gg_opencl_table_kernel(device, table, batch->variant, GG_OPENCL_REDUCE, &kernel, error);
   if (status != GG_OK) return status;
   gg_opencl_call call = gg_opencl_call_begin(device, kernel, gg_opencl_kernel_name(GG_OPENCL_REDUCE));
   gg_opencl_arg_scratch(&call, table->rows);
@@ -88,7 +88,7 @@ static gg_status reduce_batch(gg_opencl_device* device, gg_opencl_table* table, 
   gg_opencl_arg(&call, &inverse_scale, sizeof inverse_scale);
   gg_opencl_arg_scratch(&call, table->partials);
   gg_opencl_arg_scratch(&call, table->summaries);
-  if (batch->route == GG_OPENCL_ARENA) gg_opencl_arg_object(&call, &batch->objects[GG_OPENCL_OBJECT_GRADIENT]);
+  if (batch->variant == GG_OPENCL_ARENA) gg_opencl_arg_object(&call, &batch->objects[GG_OPENCL_OBJECT_GRADIENT]);
   return gg_opencl_launch(&call, batch->blocks, NULL, error);
 }
 
@@ -96,7 +96,7 @@ static gg_status reduce_batch(gg_opencl_device* device, gg_opencl_table* table, 
 static gg_status finalize_run(gg_opencl_device* device, gg_opencl_table* table, const gg_opencl_run* run,
                               gg_error* error) {
   gg_cl_kernel kernel;
-  gg_status status = gg_opencl_table_kernel(device, table, device->route, GG_OPENCL_FINALIZE, &kernel, error);
+  gg_status status = gg_opencl_table_kernel(device, table, device->variant, GG_OPENCL_FINALIZE, &kernel, error);
   if (status != GG_OK) return status;
   gg_opencl_call call = gg_opencl_call_begin(device, kernel, gg_opencl_kernel_name(GG_OPENCL_FINALIZE));
   gg_opencl_arg_scratch(&call, table->first_block);

@@ -32,17 +32,17 @@ static gg_status name_allocations(gg_opencl_device* device, const gg_opencl_tabl
                         table->allocation_count);
 }
 
-gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* table, gg_opencl_route route,
+gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* table, gg_opencl_variant variant,
                                  gg_opencl_kernel which, gg_cl_kernel* kernel, gg_error* error) {
-  gg_cl_kernel* kept = &table->kernels[route][which];
+  gg_cl_kernel* kept = &table->kernels[variant][which];
   *kernel = *kept;
   if (*kept != NULL) return GG_OK;
-  gg_status status = gg_opencl_program(device, route, error);
+  gg_status status = gg_opencl_program(device, variant, error);
   if (status != GG_OK) return status;
 
   const char* name = gg_opencl_kernel_name(which);
   gg_cl_int code = GG_CL_SUCCESS;
-  gg_cl_kernel made = device->api.clCreateKernel(device->programs[route], name, &code);
+  gg_cl_kernel made = device->api.clCreateKernel(device->programs[variant], name, &code);
   if (made == NULL || code != GG_CL_SUCCESS)
     return gg_opencl_fail(device, error, code, "clCreateKernel", "making kernel %s", name);
   size_t limit = 0;
@@ -54,7 +54,7 @@ gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* tabl
     status = gg_fail(error, GG_ERROR_UNSUPPORTED, "clGetKernelWorkGroupInfo",
                      "%s (%s) can run kernel %s with at most %zu work-items in a group, %d are needed",
                      device->base.info.id, device->base.info.name, name, limit, GG_LANES);
-  else if (route == GG_OPENCL_SVM)
+  else if (variant == GG_OPENCL_SVM)
     status = name_allocations(device, table, made, error);
   if (status != GG_OK) {
     device->api.clReleaseKernel(made);
@@ -73,7 +73,7 @@ gg_status gg_opencl_table_memory(gg_opencl_device* device, gg_opencl_table* tabl
 }
 
 static bool same_launch(const gg_opencl_placed* a, const gg_opencl_placed* b, uint32_t compared) {
-  if (a->route != b->route) return false;
+  if (a->variant != b->variant) return false;
   for (uint32_t i = 0; i < compared; i++)
     if (a->objects[i].mem != b->objects[i].mem || a->objects[i].svm != b->objects[i].svm) return false;
   return true;
@@ -92,7 +92,7 @@ gg_status gg_opencl_batches(const gg_opencl_plan* plan, uint32_t compared, const
   for (uint32_t i = 0; i < plan->count; i++) {
     if (i == 0 || !same_launch(&placed[i - 1], &placed[i], compared)) {
       gg_opencl_batch* batch = &made[at++];
-      batch->route = placed[i].route;
+      batch->variant = placed[i].variant;
       batch->begin = i;
       memcpy(batch->objects, placed[i].objects, sizeof batch->objects);
     }
@@ -132,7 +132,7 @@ static gg_status upload_rows(gg_opencl_device* device, gg_opencl_table* table, c
   if (rows == NULL) return out_of_host_memory(error);
   for (uint32_t i = 0; i < plan->count; i++) {
     const gg_opencl_placed* placed = &plan->placed[i];
-    rows[i] = gg_opencl_device_row(&plan->rows[placed->row], placed->route, table->base.amsgrad);
+    rows[i] = gg_opencl_device_row(&plan->rows[placed->row], placed->variant, table->base.amsgrad);
   }
   gg_status status = gg_opencl_table_memory(device, table, rows, plan->count * sizeof *rows, &table->rows, error);
   free(rows);
@@ -192,9 +192,9 @@ void gg_opencl_table_free(gg_device* owner, gg_table* freed) {
   api->clFinish(device->queue);
   if (table->bias_copied != NULL) api->clReleaseEvent(table->bias_copied);
   if (table->update_done != NULL) api->clReleaseEvent(table->update_done);
-  for (int route = 0; route < GG_OPENCL_ROUTES; route++)
+  for (int variant = 0; variant < GG_OPENCL_VARIANTS; variant++)
     for (int which = 0; which < GG_OPENCL_KERNELS; which++)
-      if (table->kernels[route][which] != NULL) api->clReleaseKernel(table->kernels[route][which]);
+      if (table->kernels[variant][which] != NULL) api->clReleaseKernel(table->kernels[variant][which]);
   gg_opencl_memory* const memories[] = {table->rows,      table->first_block,        table->partials,
                                         table->summaries, table->first_update_block, table->bias};
   for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) release(device, memories[i]);

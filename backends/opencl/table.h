@@ -21,7 +21,7 @@ typedef enum gg_opencl_kernel {
 
 /* Rows [begin, end) of the device's order that one launch covers. */
 typedef struct gg_opencl_batch {
-  gg_opencl_route route; /* which variant of the kernels: rows entirely in shared virtual memory use `svm` */
+  gg_opencl_variant variant; /* which variant of the kernels: rows entirely in shared virtual memory use `svm` */
   uint32_t begin, end;
   uint32_t blocks;
   gg_opencl_object objects[GG_OPENCL_OBJECTS]; /* `arena`: what the offsets are in */
@@ -36,7 +36,7 @@ typedef struct gg_opencl_run {
 typedef struct gg_opencl_table {
   gg_table base;
   uint32_t* order; /* the caller's row for each row of the table, which is sorted by launch; NULL: the same order */
-  gg_cl_kernel kernels[GG_OPENCL_ROUTES]
+  gg_cl_kernel kernels[GG_OPENCL_VARIANTS]
                       [GG_OPENCL_KERNELS]; /* of this table only: they have its list of SVM allocations */
   void** allocations;                      /* SVM that kernels access through addresses in the table */
   uint32_t allocation_count;
@@ -64,8 +64,8 @@ static inline gg_opencl_table* gg_opencl_table_of(gg_table* table) { return (gg_
 
 /* A row in the device's order. */
 typedef struct gg_opencl_placed {
-  uint32_t row;          /* the caller's */
-  gg_opencl_route route; /* `svm`: everything has an address; `objects` are then all zero */
+  uint32_t row;              /* the caller's */
+  gg_opencl_variant variant; /* `svm`: everything has an address; `objects` are then all zero */
   gg_opencl_object objects[GG_OPENCL_OBJECTS];
 } gg_opencl_placed;
 
@@ -90,7 +90,7 @@ gg_status gg_opencl_table_memory(gg_opencl_device* device, gg_opencl_table* tabl
                                  gg_opencl_memory** memory, gg_error* error);
 
 /* The table's own kernel, created when first needed. */
-gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* table, gg_opencl_route route,
+gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* table, gg_opencl_variant variant,
                                  gg_opencl_kernel which, gg_cl_kernel* kernel, gg_error* error);
 const char* gg_opencl_kernel_name(gg_opencl_kernel which);
 

@@ -12,7 +12,7 @@ gg_status gg_opencl_unfused_clip(gg_device* owner, gg_table* unfused, const gg_u
   for (uint32_t b = 0; b < table->update_count; b++) {
     const gg_opencl_batch* batch = &table->updates[b];
     gg_cl_kernel kernel;
-    gg_status status = gg_opencl_table_kernel(device, table, batch->route, GG_OPENCL_UNFUSED_CLIP, &kernel, error);
+    gg_status status = gg_opencl_table_kernel(device, table, batch->variant, GG_OPENCL_UNFUSED_CLIP, &kernel, error);
     if (status != GG_OK) return status;
     gg_opencl_call call = gg_opencl_call_begin(device, kernel, gg_opencl_kernel_name(GG_OPENCL_UNFUSED_CLIP));
     gg_opencl_arg_scratch(&call, table->rows);
@@ -20,7 +20,7 @@ gg_status gg_opencl_unfused_clip(gg_device* owner, gg_table* unfused, const gg_u
     gg_opencl_arg(&call, &batch->begin, sizeof batch->begin);
     gg_opencl_arg(&call, &batch->end, sizeof batch->end);
     gg_opencl_arg(&call, constants, sizeof *constants);
-    if (batch->route == GG_OPENCL_ARENA) {
+    if (batch->variant == GG_OPENCL_ARENA) {
       gg_opencl_arg_object(&call, &batch->objects[GG_OPENCL_OBJECT_GRADIENT]);
       gg_opencl_arg_object(&call, &batch->objects[GG_OPENCL_OBJECT_OUT + GG_STATE_PARAMETER]);
     }

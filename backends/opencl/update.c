@@ -24,7 +24,7 @@ static gg_status prepare(gg_opencl_device* device, gg_opencl_table* table, const
   gg_status status = gg_opencl_batches(plan, GG_OPENCL_OBJECTS, first, &table->updates, &table->update_count, error);
   gg_cl_kernel kernel;
   for (uint32_t b = 0; status == GG_OK && b < table->update_count; b++)
-    status = gg_opencl_table_kernel(device, table, table->updates[b].route, GG_OPENCL_UPDATE, &kernel, error);
+    status = gg_opencl_table_kernel(device, table, table->updates[b].variant, GG_OPENCL_UPDATE, &kernel, error);
   if (status == GG_OK)
     status =
         gg_opencl_table_memory(device, table, first, (rows + 1) * sizeof *first, &table->first_update_block, error);
@@ -65,7 +65,7 @@ static gg_status send_bias(gg_opencl_device* device, gg_opencl_table* table, con
 static gg_status update_batch(gg_opencl_device* device, gg_opencl_table* table, const gg_opencl_batch* batch,
                               const gg_update* update, gg_cl_event* done, gg_error* error) {
   gg_cl_kernel kernel;
-  gg_status status = gg_opencl_table_kernel(device, table, batch->route, GG_OPENCL_UPDATE, &kernel, error);
+  gg_status status = gg_opencl_table_kernel(device, table, batch->variant, GG_OPENCL_UPDATE, &kernel, error);
   if (status != GG_OK) return status;
   const gg_u32 uniform = update->uniform;
   gg_opencl_call call = gg_opencl_call_begin(device, kernel, gg_opencl_kernel_name(GG_OPENCL_UPDATE));
@@ -76,7 +76,7 @@ static gg_status update_batch(gg_opencl_device* device, gg_opencl_table* table, 
   gg_opencl_arg(&call, &update->constants, sizeof update->constants);
   gg_opencl_arg_scratch(&call, table->bias);
   gg_opencl_arg(&call, &uniform, sizeof uniform);
-  if (batch->route == GG_OPENCL_ARENA)
+  if (batch->variant == GG_OPENCL_ARENA)
     for (uint32_t i = 0; i < GG_OPENCL_OBJECTS; i++) gg_opencl_arg_object(&call, &batch->objects[i]);
   return gg_opencl_launch(&call, batch->blocks, done, error);
 }

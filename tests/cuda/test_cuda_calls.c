@@ -187,7 +187,7 @@ static void check_failure(gg_status status, const gg_error* error, unsigned code
 }
 
 typedef struct machine {
-  const char* route;
+  const char* variant;
   bool adopted;  /* on the caller's stream */
   bool unmapped; /* kernels cannot write to host memory */
   int capability;
@@ -201,9 +201,9 @@ static bool live(const machine* on, unsigned nth, unsigned code) {
   gg_fake_cuda.capability = on->capability;
   gg_fake_cuda_caller();
   know_foreign_memory();
-  gg_open_request request = {.id = "cuda:0", .kernel = on->route};
+  gg_open_request request = {.id = "cuda:0", .kernel = on->variant};
   if (on->adopted) request.queue = gg_fake_cuda_caller_stream();
-  gg_test_case("route %s, call %u fails with code %u", on->route ? on->route : "any", nth, code);
+  gg_test_case("variant %s, call %u fails with code %u", on->variant ? on->variant : "any", nth, code);
   gg_fake_cuda_fail(nth, code, sticky);
 
   life l = {.device = NULL};
@@ -243,21 +243,21 @@ static void every_call_fails_on(machine on) {
   gg_fake_cuda_check_heap();
 }
 
-Test(cuda_calls, any_call_may_fail_on_route_cubin, .timeout = 60) {
-  every_call_fails_on((machine){.route = "cubin", .capability = 90});
+Test(cuda_calls, any_call_may_fail_on_variant_cubin, .timeout = 60) {
+  every_call_fails_on((machine){.variant = "cubin", .capability = 90});
 }
-Test(cuda_calls, any_call_may_fail_on_route_ptx, .timeout = 60) {
-  every_call_fails_on((machine){.route = "ptx", .capability = 90, .unmapped = true});
+Test(cuda_calls, any_call_may_fail_on_variant_ptx, .timeout = 60) {
+  every_call_fails_on((machine){.variant = "ptx", .capability = 90, .unmapped = true});
 }
-Test(cuda_calls, any_call_may_fail_on_route_nvrtc, .timeout = 60) {
-  every_call_fails_on((machine){.route = "nvrtc", .capability = 90});
-  every_call_fails_on((machine){.route = "nvrtc", .capability = 103}); /* the compiler makes PTX */
+Test(cuda_calls, any_call_may_fail_on_variant_nvrtc, .timeout = 60) {
+  every_call_fails_on((machine){.variant = "nvrtc", .capability = 90});
+  every_call_fails_on((machine){.variant = "nvrtc", .capability = 103}); /* the compiler makes PTX */
 }
-Test(cuda_calls, any_call_may_fail_on_the_best_route, .timeout = 60) {
-  every_call_fails_on((machine){.route = NULL, .capability = 90});
+Test(cuda_calls, any_call_may_fail_on_the_best_variant, .timeout = 60) {
+  every_call_fails_on((machine){.variant = NULL, .capability = 90});
 }
 Test(cuda_calls, any_call_may_fail_on_a_stream_of_the_caller, .timeout = 60) {
-  every_call_fails_on((machine){.route = "cubin", .capability = 90, .adopted = true});
+  every_call_fails_on((machine){.variant = "cubin", .capability = 90, .adopted = true});
 }
 
 /* A device that does not answer is listed with the reason, and the others as they are. */
@@ -284,10 +284,10 @@ Test(cuda_calls, any_call_may_fail_while_devices_are_listed, .timeout = 60) {
 
 /* ---- Faults ---- */
 
-static life open_life(const gg_cuda_platform* platform, const char* route) {
+static life open_life(const gg_cuda_platform* platform, const char* variant) {
   life l = {.device = NULL};
   gg_error error = GG_ERROR_INIT;
-  gg_open_request request = {.id = "cuda:0", .kernel = route};
+  gg_open_request request = {.id = "cuda:0", .kernel = variant};
   gg_fake_cuda_caller();
   know_foreign_memory();
   if (gg_cuda_open_with(platform, &request, &l.device, &error) != GG_OK) gg_test_fail("%s", error.message);

@@ -41,11 +41,11 @@ static gg_device* try_open(const gg_cuda_platform* platform, const gg_open_reque
   return device;
 }
 
-static gg_error refused(const gg_cuda_platform* platform, const char* id, const char* route) {
+static gg_error refused(const gg_cuda_platform* platform, const char* id, const char* variant) {
   gg_error error;
-  gg_open_request request = {.id = id, .kernel = route};
+  gg_open_request request = {.id = id, .kernel = variant};
   gg_device* device = try_open(platform, &request, &error);
-  if (device) gg_test_fail("%s opened on route %s", id, device->kernel);
+  if (device) gg_test_fail("%s opened on variant %s", id, device->kernel);
   return error;
 }
 
@@ -146,10 +146,10 @@ Test(cuda_machine, prohibited_compute_is_listed_with_the_cure, .timeout = 10) {
 
 /* ---- Kernels that do not fit ---- */
 
-static gg_error refused_on(const char* route, gg_cu_result code) {
+static gg_error refused_on(const char* variant, gg_cu_result code) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_fake_cuda.fatbin = gg_fake_cuda.ptx = gg_fake_cuda.compiled = code;
-  gg_error error = refused(&platform, "cuda:0", route);
+  gg_error error = refused(&platform, "cuda:0", variant);
   GG_CHECK(error.native_code == (int64_t)code && gg_fake_cuda_calls("cuModuleLoadDataEx") == 1);
   GG_CHECK(error.status == GG_ERROR_BUILD);
   MENTIONS(error.message, "cuModuleLoadDataEx", error.native_name, "compute capability 9.0", "CUDA 13.0",
@@ -159,7 +159,7 @@ static gg_error refused_on(const char* route, gg_cu_result code) {
 
 Test(cuda_machine, a_driver_older_than_the_ptx, .timeout = 10) {
   gg_error error = refused_on("ptx", GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-  MENTIONS(error.message, "newer CUDA toolkit", "update the NVIDIA driver", "route cubin", "route nvrtc",
+  MENTIONS(error.message, "newer CUDA toolkit", "update the NVIDIA driver", "variant cubin", "variant nvrtc",
            "GRADGUARD_CUDA_KERNELS");
 }
 
@@ -179,11 +179,11 @@ Test(cuda_machine, a_build_without_nvcc_says_so, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   platform.fatbin = NULL;
   platform.ptx = NULL;
-  static const char* const routes[] = {"cubin", "ptx"};
+  static const char* const variants[] = {"cubin", "ptx"};
   for (int i = 0; i < 2; i++) {
-    gg_error error = refused(&platform, "cuda:0", routes[i]);
+    gg_error error = refused(&platform, "cuda:0", variants[i]);
     GG_CHECK(error.status == GG_ERROR_UNSUPPORTED);
-    MENTIONS(error.message, routes[i], "nvcc", "build it with the CUDA toolkit", "\"nvrtc\"");
+    MENTIONS(error.message, variants[i], "nvcc", "build it with the CUDA toolkit", "\"nvrtc\"");
   }
   gg_device_info info;
   GG_CHECK(gg_cuda_probe_with(&platform, &info, 1) == 2 && info.available && strcmp(info.kernels, "nvrtc") == 0);
@@ -193,7 +193,7 @@ Test(cuda_machine, a_build_without_nvcc_says_so, .timeout = 10) {
   MENTIONS(info.reason, "no embedded kernels", "NVRTC", "build with nvcc");
 }
 
-Test(cuda_machine, an_unknown_route_is_told_the_three, .timeout = 10) {
+Test(cuda_machine, an_unknown_variant_is_told_the_three, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_error error = refused(&platform, "cuda:0", "sass");
   GG_CHECK(error.status == GG_ERROR_ARGUMENT);
@@ -238,7 +238,7 @@ Test(cuda_machine, the_compiler_is_quoted, .timeout = 10) {
   MENTIONS(error.message, "NVRTC_ERROR_COMPILATION", "as the compiler puts it");
 }
 
-/* ---- The best route ---- */
+/* ---- The best variant ---- */
 
 typedef struct lines {
   int count, level[4];
@@ -252,39 +252,39 @@ static void keep_line(void* user, int level, const char* message) {
   snprintf(kept->text[kept->count++], sizeof kept->text[0], "%s", message);
 }
 
-static const char* route_of(const gg_cuda_platform* platform, lines* kept) {
+static const char* variant_of(const gg_cuda_platform* platform, lines* kept) {
   gg_error error;
   *kept = (lines){.count = 0};
   gg_open_request request = {.id = "cuda:0", .log = keep_line, .log_user = kept};
   gg_device* device = try_open(platform, &request, &error);
   if (!device) gg_test_fail("%s", error.message);
-  const char* route = device->kernel;
+  const char* variant = device->kernel;
   gg_cuda_close(device);
   check_end();
-  return route;
+  return variant;
 }
 
-Test(cuda_machine, a_route_gives_way_to_the_next_unless_it_was_named, .timeout = 10) {
+Test(cuda_machine, a_variant_gives_way_to_the_next_unless_it_was_named, .timeout = 10) {
   lines* kept = calloc(1, sizeof *kept);
   GG_CHECK(kept != NULL);
   gg_cuda_platform platform = gg_fake_cuda_start();
-  GG_CHECK(strcmp(route_of(&platform, kept), "cubin") == 0 && kept->count == 0);
+  GG_CHECK(strcmp(variant_of(&platform, kept), "cubin") == 0 && kept->count == 0);
   GG_CHECK(gg_fake_cuda_loaded() == platform.fatbin);
 
   platform = gg_fake_cuda_start();
   gg_fake_cuda.fatbin = GG_CUDA_ERROR_NO_BINARY_FOR_GPU;
-  GG_CHECK(strcmp(route_of(&platform, kept), "ptx") == 0 && gg_fake_cuda_loaded() == platform.ptx);
+  GG_CHECK(strcmp(variant_of(&platform, kept), "ptx") == 0 && gg_fake_cuda_loaded() == platform.ptx);
   GG_CHECK(kept->count == 1 && kept->level[0] == 1);
   MENTIONS(kept->text[0], "cubin is not usable", "CUDA_ERROR_NO_BINARY_FOR_GPU");
 
   gg_fake_cuda.ptx = GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-  GG_CHECK(strcmp(route_of(&platform, kept), "nvrtc") == 0 && kept->count == 2);
+  GG_CHECK(strcmp(variant_of(&platform, kept), "nvrtc") == 0 && kept->count == 2);
   MENTIONS(kept->text[1], "ptx is not usable", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION");
 
   /* A build without images is no failure to warn of. */
   platform.fatbin = NULL;
   platform.ptx = NULL;
-  GG_CHECK(strcmp(route_of(&platform, kept), "nvrtc") == 0 && kept->count == 2);
+  GG_CHECK(strcmp(variant_of(&platform, kept), "nvrtc") == 0 && kept->count == 2);
   GG_CHECK(kept->level[0] == 0 && kept->level[1] == 0);
 
   platform = gg_fake_cuda_start();
@@ -294,18 +294,18 @@ Test(cuda_machine, a_route_gives_way_to_the_next_unless_it_was_named, .timeout =
   free(kept);
 }
 
-Test(cuda_machine, no_route_at_all_says_why_for_each, .timeout = 10) {
+Test(cuda_machine, no_variant_at_all_says_why_for_each, .timeout = 10) {
   gg_cuda_platform platform = gg_fake_cuda_start();
   gg_fake_cuda.fatbin = GG_CUDA_ERROR_NO_BINARY_FOR_GPU;
   gg_fake_cuda.ptx = GG_CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   gg_fake_cuda.nvrtc_absent = true;
   gg_error error = refused(&platform, "cuda:0", NULL);
   GG_CHECK(error.status == GG_ERROR_BUILD);
-  MENTIONS(error.message, "no kernel route works on cuda:0", "cubin: ", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+  MENTIONS(error.message, "no kernel variant works on cuda:0", "cubin: ", "CUDA_ERROR_NO_BINARY_FOR_GPU",
            "ptx: ", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "nvrtc: the fake machine has no NVRTC");
 }
 
-Test(cuda_machine, a_shortage_or_a_fault_is_no_reason_for_another_route, .timeout = 10) {
+Test(cuda_machine, a_shortage_or_a_fault_is_no_reason_for_another_variant, .timeout = 10) {
   static const gg_cu_result codes[] = {GG_CUDA_ERROR_OUT_OF_MEMORY, GG_CUDA_ERROR_ILLEGAL_ADDRESS};
   for (int i = 0; i < 2; i++) {
     gg_cuda_platform platform = gg_fake_cuda_start();

@@ -1,5 +1,5 @@
 /* The statistics and the update are those of docs/numerics.md, to the bit: compared with the scalar model on every
- * kernel route of every backend. */
+ * kernel variant of every backend. */
 #include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void take_steps(gg_trial* trial, gg_random* random) {
   gg_trial_check(trial);
 }
 
-GG_TEST_ROUTES(bits, a_step_gives_the_bits_of_the_scalar_model, 60) {
+GG_TEST_VARIANTS(bits, a_step_gives_the_bits_of_the_scalar_model, 60) {
   gg_test_needs_exact(context);
   gg_random random = gg_random_stream(1);
   for (int variant = 0; variant < 4; variant++) {
@@ -106,7 +106,7 @@ static void check_statistics(gg_context* context, gg_trial* trial, double gradie
   free(reports);
 }
 
-GG_TEST_ROUTES(bits, statistics_of_any_magnitudes_have_the_bits_of_the_scalar_model, 60) {
+GG_TEST_VARIANTS(bits, statistics_of_any_magnitudes_have_the_bits_of_the_scalar_model, 60) {
   gg_test_needs_exact(context);
   gg_random random = gg_random_stream(2);
   static const double scales[GG_NONFINITE + 1] = {3.0, 65536.0, 1.0, 1e-3, 3.0, 1.0, 1.0, 1e-3};
@@ -120,7 +120,7 @@ GG_TEST_ROUTES(bits, statistics_of_any_magnitudes_have_the_bits_of_the_scalar_mo
 }
 
 /* More tensors than a block has items to look for its own with, alike and of mixed sizes. */
-GG_TEST_ROUTES(bits, hundreds_of_tensors_have_the_bits_of_the_scalar_model, 60) {
+GG_TEST_VARIANTS(bits, hundreds_of_tensors_have_the_bits_of_the_scalar_model, 60) {
   gg_test_needs_exact(context);
   enum { TENSORS = 700 };
   gg_random random = gg_random_stream(5);
@@ -144,7 +144,7 @@ GG_TEST_ROUTES(bits, hundreds_of_tensors_have_the_bits_of_the_scalar_model, 60) 
 }
 
 /* One tensor that needs more than four tiles a lane: over 1024 ranges of 8192 elements. */
-GG_TEST_ROUTES(bits, a_tensor_of_more_than_1024_ranges_gives_the_bits_of_the_scalar_model, 120) {
+GG_TEST_VARIANTS(bits, a_tensor_of_more_than_1024_ranges_gives_the_bits_of_the_scalar_model, 120) {
   gg_test_needs_exact(context);
   gg_random random = gg_random_stream(3);
   for (size_t d = 0; d < 3; d++) {
@@ -204,7 +204,7 @@ static void check_triples(gg_device* device, gg_random* random, gg_magnitudes ki
   }
 }
 
-GG_TEST_DEVICE_ROUTES(bits, the_twelve_byte_triples_are_those_of_the_scalar_model, 60) {
+GG_TEST_DEVICE_VARIANTS(bits, the_twelve_byte_triples_are_those_of_the_scalar_model, 60) {
   if (!device->info.exact) cr_skip("%s is not exact: %s", device->info.id, device->info.reason);
   gg_random random = gg_random_stream(4);
   for (int kind = 0; kind <= GG_NONFINITE; kind++) {

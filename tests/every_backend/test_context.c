@@ -140,7 +140,7 @@ Test(context, auto_says_why_each_earlier_device_was_refused, .timeout = 30) {
   gg_context_destroy(&context);
 }
 
-GG_TEST_BACKENDS(context, a_kernel_route_that_is_not_there_is_an_error, 30) {
+GG_TEST_BACKENDS(context, a_kernel_variant_that_is_not_there_is_an_error, 30) {
   gg_device_info info = {.size = sizeof info};
   GG_OK_OR_FAIL(context, gg_context_device(context, &info));
   GG_CHECK(strstr(info.kernels, gg_context_kernel(context)) != NULL);
@@ -155,14 +155,14 @@ GG_TEST_BACKENDS(context, a_kernel_route_that_is_not_there_is_an_error, 30) {
   GG_CHECK(gg_context_create(info.id, &options, &other, &error) == GG_ERROR_ARGUMENT);
 }
 
-Test(context, a_route_that_no_backend_has_is_the_callers_mistake, .timeout = 30) {
+Test(context, a_variant_that_no_backend_has_is_the_callers_mistake, .timeout = 30) {
   gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
   static const char* const wrong[] = {"abacus", "avx", "avx2 portable", " ", "portable "};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     options.kernel = wrong[i];
     gg_context* context = NULL;
     gg_error error = GG_ERROR_INIT;
-    gg_test_case("route \"%s\"", wrong[i]);
+    gg_test_case("variant \"%s\"", wrong[i]);
     GG_CHECK(gg_context_create("auto", &options, &context, &error) == GG_ERROR_ARGUMENT && context == NULL);
     gg_test_mentions(error.message, wrong[i]);
     for (const gg_backend* const* backend = gg_backends; *backend; backend++)
@@ -178,7 +178,7 @@ GG_TEST_BACKENDS(context, the_device_is_told_only_to_a_struct_with_a_size, 30) {
   GG_CHECK(info.size == 0 && info.id[0] == '\0');
 }
 
-Test(context, a_variable_with_a_route_that_its_backend_lacks_passes_over_no_backend, .timeout = 30) {
+Test(context, a_variable_with_a_variant_that_its_backend_lacks_passes_over_no_backend, .timeout = 30) {
   for (const gg_backend* const* backend = gg_backends; *backend; backend++) {
     gg_context* context = NULL;
     gg_error error = GG_ERROR_INIT;
@@ -192,19 +192,19 @@ Test(context, a_variable_with_a_route_that_its_backend_lacks_passes_over_no_back
 }
 
 /* What a backend says of itself is what its devices offer. */
-GG_TEST_BACKENDS(context, a_device_offers_routes_of_its_backend, 60) {
+GG_TEST_BACKENDS(context, a_device_offers_variants_of_its_backend, 60) {
   gg_device_info info = {.size = sizeof info};
   GG_OK_OR_FAIL(context, gg_context_device(context, &info));
   char list[80], *rest = NULL;
   snprintf(list, sizeof list, "%s", info.kernels);
-  for (char* route = strtok_r(list, " ", &rest); route; route = strtok_r(NULL, " ", &rest)) {
-    gg_test_mentions(context->device->backend->kernels, route);
+  for (char* variant = strtok_r(list, " ", &rest); variant; variant = strtok_r(NULL, " ", &rest)) {
+    gg_test_mentions(context->device->backend->kernels, variant);
     gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
-    options.kernel = route;
+    options.kernel = variant;
     gg_context* chosen = NULL;
     gg_error error = GG_ERROR_INIT;
     if (gg_context_create("auto", &options, &chosen, &error) != GG_OK) gg_test_fail("%s", error.message);
-    GG_CHECK(strcmp(gg_context_kernel(chosen), route) == 0);
+    GG_CHECK(strcmp(gg_context_kernel(chosen), variant) == 0);
     gg_context_destroy(&chosen);
   }
 }

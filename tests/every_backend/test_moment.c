@@ -121,7 +121,7 @@ static gg_report report_of(const gg_trial* trial) {
   return report;
 }
 
-GG_TEST_ROUTES(moment, every_tensor_that_overflows_is_told_and_the_step_applied, 60) {
+GG_TEST_VARIANTS(moment, every_tensor_that_overflows_is_told_and_the_step_applied, 60) {
   gg_trial* trial = large_trial(context, GG_IN_PLACE, true, bounds[0].within);
   gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
   gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
@@ -213,7 +213,7 @@ static void check_no_nan(const gg_trial* trial, gg_role role) {
 }
 
 /* beta2 = 0 forgets: what overflowed in one step is gone in the next. */
-GG_TEST_ROUTES(moment, a_beta_of_zero_forgets_a_moment_that_overflowed, 60) {
+GG_TEST_VARIANTS(moment, a_beta_of_zero_forgets_a_moment_that_overflowed, 60) {
   gg_trial_spec spec = {.elements = 64, .model = GG_F16};
   gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
   gg_guard_options guard = GG_GUARD_OPTIONS_INIT;
@@ -239,7 +239,7 @@ GG_TEST_ROUTES(moment, a_beta_of_zero_forgets_a_moment_that_overflowed, 60) {
   }
 }
 
-GG_TEST_ROUTES(moment, a_beta_of_zero_does_not_look_at_an_infinite_moment_that_was_loaded, 60) {
+GG_TEST_VARIANTS(moment, a_beta_of_zero_does_not_look_at_an_infinite_moment_that_was_loaded, 60) {
   gg_trial_spec spec = {.elements = 64};
   gg_adamw_options adamw = GG_ADAMW_OPTIONS_INIT;
   adamw.beta1 = adamw.beta2 = 0;

@@ -82,7 +82,7 @@ static void check_heap(const gg_device_info* info) {
     gg_test_fail("memory was leaked: see LeakSanitizer's report");
 }
 
-GG_TEST_ROUTES(scarcity, any_allocation_of_the_host_may_fail_and_nothing_changes, 60) {
+GG_TEST_VARIANTS(scarcity, any_allocation_of_the_host_may_fail_and_nothing_changes, 60) {
   gg_device_info info = {.size = sizeof info};
   GG_OK_OR_FAIL(context, gg_context_device(context, &info));
   static gg_life usual, scarce;
@@ -119,7 +119,7 @@ static void fail_to_make(const char* device, const gg_context_options* options) 
   }
 }
 
-GG_TEST_ROUTES(scarcity, a_context_that_could_not_be_made_leaves_nothing, 60) {
+GG_TEST_VARIANTS(scarcity, a_context_that_could_not_be_made_leaves_nothing, 60) {
   gg_device_info info = {.size = sizeof info};
   GG_OK_OR_FAIL(context, gg_context_device(context, &info));
   gg_context_options options = GG_CONTEXT_OPTIONS_INIT;

@@ -100,12 +100,12 @@ static bool live(const gg_opencl_machine* on, unsigned nth, gg_cl_int code, bool
   gg_fake_opencl_fail(nth, code, sticky);
   gg_opencl_life l = {.on = *on};
   gg_error error = GG_ERROR_INIT;
-  gg_test_case("route %s, call %u fails with %d", on->route ? on->route : "any", nth, (int)code);
+  gg_test_case("variant %s, call %u fails with %d", on->variant ? on->variant : "any", nth, (int)code);
   gg_status status = gg_opencl_life_open(&l, &error);
   if (status == GG_OK) status = gg_opencl_life_use(&l, &error);
   const char* struck = gg_fake_opencl_struck();
-  gg_test_case("route %s, call %u (%s) fails with %d", on->route ? on->route : "any", nth, struck ? struck : "none",
-               (int)code);
+  gg_test_case("variant %s, call %u (%s) fails with %d", on->variant ? on->variant : "any", nth,
+               struck ? struck : "none", (int)code);
   if (status != GG_OK)
     check_failure(&l, status, &error, code, sticky);
   else if (struck && !may_be_silent(&l, struck))
@@ -142,18 +142,18 @@ static void every_call_fails(gg_opencl_machine on) {
 
 #define EVERY_CALL(name, ...) \
   Test(opencl_calls, any_call_may_fail_##name, .timeout = 120) { every_call_fails((gg_opencl_machine){__VA_ARGS__}); }
-EVERY_CALL(on_route_svm, .route = "svm")
-EVERY_CALL(on_route_arena, .route = "arena")
-EVERY_CALL(out_of_place, .route = "svm", .apart = true)
+EVERY_CALL(on_variant_svm, .variant = "svm")
+EVERY_CALL(on_variant_arena, .variant = "arena")
+EVERY_CALL(out_of_place, .variant = "svm", .apart = true)
 EVERY_CALL(without_shared_virtual_memory, .no_svm = true)
-EVERY_CALL(on_a_queue_of_the_caller, .route = "svm", .adopted = true)
-EVERY_CALL(while_times_are_kept, .route = "arena", .logs = true)
+EVERY_CALL(on_a_queue_of_the_caller, .variant = "svm", .adopted = true)
+EVERY_CALL(while_times_are_kept, .variant = "arena", .logs = true)
 EVERY_CALL(while_times_of_the_callers_queue_are_kept, .adopted = true, .logs = true, .apart = true)
 
 /* ---- Commands that fail after they were queued ---- */
 
 static void break_and_wait(bool quiet, gg_status (*wait)(gg_opencl_life*, gg_error*)) {
-  gg_opencl_machine on = {.route = "svm"};
+  gg_opencl_machine on = {.variant = "svm"};
   gg_opencl_life l = {.on = on};
   gg_error error = GG_ERROR_INIT;
   gg_opencl_life_api = gg_fake_opencl_start();
@@ -222,7 +222,7 @@ Test(opencl_calls, what_the_driver_cannot_build_is_told_with_its_log, .timeout =
   gg_opencl_life_api = gg_fake_opencl_start();
   gg_fake_opencl.build = GG_CL_BUILD_PROGRAM_FAILURE;
   gg_fake_opencl.build_log = "line 7:\nno such type\n";
-  gg_opencl_life l = {.on = {.route = "arena"}};
+  gg_opencl_life l = {.on = {.variant = "arena"}};
   gg_error error = GG_ERROR_INIT;
   GG_CHECK(gg_opencl_life_open(&l, &error) == GG_ERROR_BUILD && error.native_code == GG_CL_BUILD_PROGRAM_FAILURE);
   gg_test_mentions(error.message, "line 7: no such type");
@@ -237,7 +237,7 @@ Test(opencl_calls, a_kernel_that_gets_too_few_work_items_is_refused_with_its_gro
     gg_opencl_life_api = gg_fake_opencl_start();
     gg_fake_opencl.kernel = kernels[k];
     gg_fake_opencl.kernel_group = 255;
-    gg_opencl_life l = opened((gg_opencl_machine){.route = "svm"});
+    gg_opencl_life l = opened((gg_opencl_machine){.variant = "svm"});
     gg_error error = GG_ERROR_INIT;
     GG_CHECK(gg_opencl_life_use(&l, &error) == GG_ERROR_UNSUPPORTED && l.updating == NULL && !l.device->lost);
     gg_test_mentions(error.message, kernels[k]);
@@ -265,10 +265,10 @@ Test(opencl_calls, a_queue_that_is_out_of_order_is_not_adopted, .timeout = 10) {
 
 /* More than one allocation can have is the memory's fault, and the device goes on. */
 Test(opencl_calls, an_allocation_beyond_the_device_is_refused, .timeout = 10) {
-  static const char* const routes[] = {"svm", "arena"};
+  static const char* const variants[] = {"svm", "arena"};
   for (int r = 0; r < 2; r++) {
     gg_opencl_life_api = gg_fake_opencl_start();
-    gg_opencl_life l = opened((gg_opencl_machine){.route = routes[r]});
+    gg_opencl_life l = opened((gg_opencl_machine){.variant = variants[r]});
     gg_memory* memory = NULL;
     gg_error error = GG_ERROR_INIT;
     GG_CHECK(gg_opencl_alloc(l.device, (1 << 20) + 1, &memory, &error) == GG_ERROR_NO_MEMORY && memory == NULL);

@@ -100,7 +100,7 @@ static bool refused(gg_life* life, const char* call, gg_status status, const voi
 }
 
 typedef struct machine {
-  const char* route;
+  const char* variant;
   bool adopted; /* on a queue of the caller's */
   bool logs;    /* and so keeps times */
 } machine;
@@ -130,7 +130,7 @@ static gg_cl_queue make_queue(gg_cl_context* made) {
 
 static gg_status open_context(const machine* on, gg_cl_queue queue, unsigned* lines, gg_context** context,
                               gg_error* error) {
-  gg_open_request request = {.id = queue ? NULL : best.id, .kernel = on->route, .queue = queue};
+  gg_open_request request = {.id = queue ? NULL : best.id, .kernel = on->variant, .queue = queue};
   if (on->logs) {
     request.log = hear;
     request.log_user = lines;
@@ -166,7 +166,7 @@ static void end_session(session* s) {
 static void every_call_fails_while_opening(session* s) {
   for (unsigned nth = 1;; nth++) {
     gg_error error = GG_ERROR_INIT;
-    gg_test_case("route %s, call %u of opening fails with %d", s->on.route, nth, (int)code);
+    gg_test_case("variant %s, call %u of opening fails with %d", s->on.variant, nth, (int)code);
     gg_watched_opencl_fail(nth, code);
     gg_status status = begin_session(s, &error);
     if (status != GG_OK) check_failure(status, &error);
@@ -187,12 +187,12 @@ static bool live(session* s, gg_life* life, unsigned nth, const gg_life* usual) 
   char before[200];
   snprintf(before, sizeof before, "%s", gg_watched_opencl_left());
   life->context = s->context;
-  gg_test_case("route %s, call %u fails with %d", s->on.route, nth, (int)code);
+  gg_test_case("variant %s, call %u fails with %d", s->on.variant, nth, (int)code);
   gg_watched_opencl_fail(nth, code);
   told = false;
   bool whole = gg_life_run(life);
   const char* struck = gg_watched_opencl_struck();
-  gg_test_case("route %s, call %u (%s) fails with %d", s->on.route, nth, struck ? struck : "none", (int)code);
+  gg_test_case("variant %s, call %u (%s) fails with %d", s->on.variant, nth, struck ? struck : "none", (int)code);
   GG_CHECK(whole || struck != NULL);
   if (struck && !told && !is_one_of(struck, silent)) gg_test_fail("%s failed and nobody said so", struck);
   if (whole && usual) gg_life_compare(life, usual);
@@ -224,14 +224,14 @@ static void every_call_fails(machine on, gg_update_mode mode, gg_cl_int with) {
 
 #define EVERY_CALL(name, ...) \
   Test(opencl_host, any_call_may_fail_##name##_opencl, .timeout = 240) { every_call_fails(__VA_ARGS__); }
-EVERY_CALL(on_route_svm, (machine){"svm", false, false}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)
-EVERY_CALL(on_route_arena, (machine){"arena", false, false}, GG_IN_PLACE, GG_CL_INVALID_VALUE)
-EVERY_CALL(for_want_of_memory_on_route_svm, (machine){"svm", false, false}, GG_IN_PLACE, GG_CL_OUT_OF_HOST_MEMORY)
-EVERY_CALL(for_want_of_memory_on_route_arena, (machine){"arena", false, false}, GG_OUT_OF_PLACE,
+EVERY_CALL(on_variant_svm, (machine){"svm", false, false}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)
+EVERY_CALL(on_variant_arena, (machine){"arena", false, false}, GG_IN_PLACE, GG_CL_INVALID_VALUE)
+EVERY_CALL(for_want_of_memory_on_variant_svm, (machine){"svm", false, false}, GG_IN_PLACE, GG_CL_OUT_OF_HOST_MEMORY)
+EVERY_CALL(for_want_of_memory_on_variant_arena, (machine){"arena", false, false}, GG_OUT_OF_PLACE,
            GG_CL_MEM_OBJECT_ALLOCATION_FAILURE)
-EVERY_CALL(when_the_device_goes_away_on_route_svm, (machine){"svm", false, false}, GG_IN_PLACE,
+EVERY_CALL(when_the_device_goes_away_on_variant_svm, (machine){"svm", false, false}, GG_IN_PLACE,
            GG_CL_DEVICE_NOT_AVAILABLE)
-EVERY_CALL(when_the_device_goes_away_on_route_arena, (machine){"arena", false, false}, GG_OUT_OF_PLACE,
+EVERY_CALL(when_the_device_goes_away_on_variant_arena, (machine){"arena", false, false}, GG_OUT_OF_PLACE,
            GG_CL_DEVICE_NOT_AVAILABLE)
 EVERY_CALL(on_a_queue_of_the_caller, (machine){"svm", true, false}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)
 EVERY_CALL(while_times_are_kept, (machine){"arena", false, true}, GG_OUT_OF_PLACE, GG_CL_INVALID_VALUE)

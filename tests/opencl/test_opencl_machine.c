@@ -41,8 +41,8 @@ LACK(no_nearest, arithmetic &= ~(gg_cl_bits)GG_CL_FP_ROUND_TO_NEAREST)
 LACK(no_fma, arithmetic &= ~(gg_cl_bits)GG_CL_FP_FMA)
 LACK(no_division, arithmetic &= ~(gg_cl_bits)GG_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
 
-static gg_status try_to_open(const char* id, const char* route, gg_error* error) {
-  gg_open_request request = {.id = id, .kernel = route};
+static gg_status try_to_open(const char* id, const char* variant, gg_error* error) {
+  gg_open_request request = {.id = id, .kernel = variant};
   gg_device* device = NULL;
   gg_status status = gg_opencl_open_with(&api, &request, &device, error);
   GG_CHECK((device != NULL) == (status == GG_OK));
@@ -139,7 +139,7 @@ Test(opencl_machine, a_processor_is_one, .timeout = 10) {
   gg_test_mentions(gg_fake_opencl_options(), "-DGG_PROCESSOR=1");
 }
 
-Test(opencl_machine, without_shared_virtual_memory_there_is_the_route_arena, .timeout = 10) {
+Test(opencl_machine, without_shared_virtual_memory_there_is_the_variant_arena, .timeout = 10) {
   for (int lacking = 0; lacking < 3; lacking++) {
     gg_error error = GG_ERROR_INIT;
     gg_test_case("%s has none", lacking == 0 ? "the device" : lacking == 1 ? "its version" : "the loader");

@@ -47,15 +47,15 @@ static bool says_absent(gg_status status) {
   return status == GG_ERROR_NO_DEVICE || status == GG_ERROR_NO_DRIVER || status == GG_ERROR_UNSUPPORTED;
 }
 
-/* True if some available device of the backend offers the route. */
-static bool route_is_offered(const char* backend, const char* route) {
+/* True if some available device of the backend offers the variant. */
+static bool variant_is_offered(const char* backend, const char* variant) {
   gg_device_info infos[16];
   for (size_t i = 0; i < 16; i++) infos[i].size = sizeof infos[i];
   size_t count = 0;
   if (gg_devices(infos, 16, &count, NULL) != GG_OK) return false;
   for (size_t i = 0; i < count && i < 16; i++) {
     bool same = strcmp(infos[i].backend, backend) == 0 && infos[i].available;
-    if (same && lists(infos[i].kernels, route)) return true;
+    if (same && lists(infos[i].kernels, variant)) return true;
   }
   return false;
 }
@@ -70,24 +70,25 @@ static bool any_device(const char* backend) {
   return false;
 }
 
-/* Ends the test as skipped if the backend, or the route, is not there; fails if it is required. */
-static void skip_if_absent(const char* backend, const char* route) {
+/* Ends the test as skipped if the backend, or the variant, is not there; fails if it is required. */
+static void skip_if_absent(const char* backend, const char* variant) {
   if (!any_device(backend)) {
     if (required(backend)) gg_test_fail("GG_TEST_REQUIRE names %s, which has no available device", backend);
     cr_skip("no %s device here", backend);
   }
-  if (route && !route_is_offered(backend, route)) cr_skip("no %s device here offers the route %s", backend, route);
+  if (variant && !variant_is_offered(backend, variant))
+    cr_skip("no %s device here offers the variant %s", backend, variant);
 }
 
-void gg_test_on(const char* backend, const char* route, uint32_t threads, gg_test_body body) {
+void gg_test_on(const char* backend, const char* variant, uint32_t threads, gg_test_body body) {
   gg_context_options options = GG_CONTEXT_OPTIONS_INIT;
-  options.kernel = route;
+  options.kernel = variant;
   options.threads = threads;
   gg_context* context = NULL;
   gg_error error = GG_ERROR_INIT;
   gg_status status = gg_context_create(device_of(backend), &options, &context, &error);
   if (status != GG_OK) {
-    if (says_absent(status)) skip_if_absent(backend, route);
+    if (says_absent(status)) skip_if_absent(backend, variant);
     gg_test_fail("%s: %s: %s", device_of(backend), gg_status_name(status), error.message);
   }
   body(context);
@@ -102,14 +103,14 @@ static const gg_backend* find_backend(const char* name) {
   return NULL;
 }
 
-void gg_test_on_device(const char* backend, const char* route, uint32_t threads, gg_test_device_body body) {
+void gg_test_on_device(const char* backend, const char* variant, uint32_t threads, gg_test_device_body body) {
   const gg_backend* found = find_backend(backend);
-  skip_if_absent(backend, route);
+  skip_if_absent(backend, variant);
   gg_device_info infos[16];
   for (size_t i = 0; i < 16; i++) infos[i].size = sizeof infos[i];
   size_t count = found->probe(infos, 16), at = 0;
   while (at < count && at < 15 && !infos[at].available) at++;
-  gg_open_request request = {.id = infos[at].id, .kernel = route, .threads = threads};
+  gg_open_request request = {.id = infos[at].id, .kernel = variant, .threads = threads};
   gg_device* device = NULL;
   gg_error error = GG_ERROR_INIT;
   gg_status status = found->open(&request, &device, &error);

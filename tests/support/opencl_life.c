@@ -266,7 +266,7 @@ gg_cl_queue gg_opencl_life_queue(gg_cl_bits properties) {
 }
 
 gg_status gg_opencl_life_open(gg_opencl_life* l, gg_error* error) {
-  gg_open_request request = {.id = "opencl:0.0", .kernel = l->on.route};
+  gg_open_request request = {.id = "opencl:0.0", .kernel = l->on.variant};
   if (l->on.adopted) request.queue = gg_opencl_life_queue(GG_CL_QUEUE_PROFILING_ENABLE);
   if (l->on.adopted) request.id = NULL;
   if (l->on.logs) request.log = hear;

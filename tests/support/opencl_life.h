@@ -10,7 +10,7 @@
 #include "tests/support/fake_opencl.h"
 
 typedef struct gg_opencl_machine {
-  const char* route;
+  const char* variant;
   bool adopted; /* on a queue of the caller's, of a sub-device */
   bool logs;    /* and so keeps times */
   bool apart;   /* out of place */

@@ -134,7 +134,7 @@ def test_no_such_device_is_exit_5(folder, command, device):
     assert folder.names() == before
 
 
-def test_an_unknown_kernel_route_is_refused(folder):
+def test_an_unknown_kernel_variant_is_refused(folder):
     before = folder.names()
     for outcome in (folder.step("--kernel", "nonsense"), folder.inspect("--kernel", "nonsense"),
                     folder.inspect("--kernel", "nonsense", device="auto")):
@@ -148,7 +148,7 @@ def test_device_comes_from_the_environment(folder):
     assert folder.step(device=None, environment={"GRADGUARD_DEVICE": "cuda:99"}).code == 5
 
 
-def test_every_kernel_route_gives_the_same_bytes(folder):
+def test_every_kernel_variant_gives_the_same_bytes(folder):
     devices = run("devices", "--report", "json").json["devices"]
     expected = None
     for device in devices:

@@ -121,7 +121,7 @@ def digests_of(folder, *words):
     return {tuple(row["digests"]) for row in json.loads(file.read_text())["rows"]}
 
 
-def test_every_route_and_mode_gives_the_same_digests(tmp_path):
+def test_every_variant_and_mode_gives_the_same_digests(tmp_path):
     words = ["--kernel", "all", "--seed", "3", "--mode"]
     digests = digests_of(tmp_path, *words, "in-place") | digests_of(tmp_path, *words, "out-of-place")
     assert len(digests) == 1

@@ -252,11 +252,11 @@ def test_dry_run_prints_the_plan_and_touches_nothing(tmp_path):
         assert all(words in command for command in bench), words
 
 
-@pytest.mark.parametrize("compiler, routes", [("nvrtc", "nvrtc"), ("both", "nvrtc ptx"), ("all", "cubin ptx nvrtc")])
-def test_compiler_chooses_the_kernel_routes(compiler, routes):
+@pytest.mark.parametrize("compiler, variants", [("nvrtc", "nvrtc"), ("both", "nvrtc ptx"), ("all", "cubin ptx nvrtc")])
+def test_compiler_chooses_the_kernel_variants(compiler, variants):
     commands = planned("--suite", "cuda", "--compiler", compiler)
     found = {command["environment"]["GRADGUARD_CUDA_KERNELS"] for command in commands if command["suite"] == "cuda"}
-    assert found == set(routes.split())
+    assert found == set(variants.split())
 
 
 def test_build_has_every_combination_once():

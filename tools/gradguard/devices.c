@@ -86,7 +86,7 @@ static char* devices_text(const gg_device_info* devices, size_t count) {
 
 /* ---- JSON ---- */
 
-static json_t* routes(const char* kernels) {
+static json_t* variants(const char* kernels) {
   json_t* list = json_array();
   for (const char* at = kernels; *at != '\0';) {
     const size_t length = strcspn(at, " ");
@@ -105,7 +105,7 @@ static char* devices_json(const gg_device_info* devices, size_t count) {
                         device->backend, "kind", kind_text(device->kind), "name", device->name, "available",
                         (int)device->available, "exact", (int)device->exact, "compute_units",
                         (json_int_t)device->compute_units, "memory_bytes", (json_int_t)device->memory_bytes, "driver",
-                        device->driver, "kernels", routes(device->kernels), "reason",
+                        device->driver, "kernels", variants(device->kernels), "reason",
                         device->reason[0] == '\0' ? NULL : device->reason));
   }
   const bool whole = json_array_size(list) == count; /* a device that memory did not suffice for is missing */

@@ -18,7 +18,7 @@ static const char help[] =
     "  --grads FILE          the gradients\n"
     "  --grad-scale X        loss scale that they are divided by first, > 0 (1)\n"
     "  --device D            auto, cpu, opencl, cuda, or an id of `gradguard devices` (GRADGUARD_DEVICE, auto)\n"
-    "  --kernel ROUTE        kernel route of the device, as `gradguard devices` lists them (the best)\n"
+    "  --kernel VARIANT      kernel variant of the device, as `gradguard devices` lists them (the best)\n"
     "  --report text|json    form of the report on stdout (text)\n"
     "  --help                this text\n"
     "\n"

@@ -38,7 +38,7 @@ const char gg_step_help[] =
     "\n"
     "Run:\n"
     "  --device D            auto, cpu, opencl, cuda, or an id of `gradguard devices` (GRADGUARD_DEVICE, auto)\n"
-    "  --kernel ROUTE        kernel route of the device, as `gradguard devices` lists them (the best)\n"
+    "  --kernel VARIANT      kernel variant of the device, as `gradguard devices` lists them (the best)\n"
     "  --in-place            update without second copies on the device; the same bytes come out\n"
     "  --report text|json    form of the report on stdout (text)\n"
     "  --help                this text\n"

@@ -65,7 +65,7 @@ def why_no_device(tool, backend, kernel=None):
     if not usable:
         return next((device["reason"] for device in found), f"this build has no {backend} backend")
     if kernel and not any(kernel in device["kernels"] for device in usable):
-        return f"no {backend} device offers the kernel route {kernel}"
+        return f"no {backend} device offers the kernel variant {kernel}"
     return None
 
 

@@ -45,8 +45,8 @@ class Suites:
             return None
         return f"{self.build}/{name} is not built"
 
-    def no_device(self, backend, route=None):
-        return None if self.arguments.dry_run else why_no_device(self.tool, backend, route)
+    def no_device(self, backend, variant=None):
+        return None if self.arguments.dry_run else why_no_device(self.tool, backend, variant)
 
     def products(self):
         """The command that builds what the suites run, so that they test these sources: none where there is no SCons,
@@ -101,12 +101,12 @@ class Suites:
                               {"GG_TEST_REQUIRE": "opencl"}, blocked=self.no_device("opencl"))
 
     def cuda(self):
-        for route in COMPILERS[self.arguments.compiler]:
-            # A few tests name their route themselves: those of the other routes have their turn there.
-            others = "|".join(f"*_{other}" for other in COMPILERS["all"] if other != route)
+        for variant in COMPILERS[self.arguments.compiler]:
+            # A few tests name their variant themselves: those of the other variants have their turn there.
+            others = "|".join(f"*_{other}" for other in COMPILERS["all"] if other != variant)
             yield from self.criterion("cuda", [*EVERY_BACKEND, *ONE_BACKEND["cuda"]], f"*/!({others})_cuda",
-                                      {"GG_TEST_REQUIRE": "cuda", "GRADGUARD_CUDA_KERNELS": route}, f" {route}",
-                                      self.no_device("cuda", route))
+                                      {"GG_TEST_REQUIRE": "cuda", "GRADGUARD_CUDA_KERNELS": variant}, f" {variant}",
+                                      self.no_device("cuda", variant))
 
     def build_options(self):
         """Every set of backends with and without the guard; guard=host has no backends, so it is one build."""
@@ -134,12 +134,12 @@ class Suites:
         common = ["--shapes", f"{a.tensors}x{a.elements}", "--dtype", a.dtype, "--path", "fused", "--path", "staged",
                   "--batches", str(a.iterations), "--samples", str(a.samples), "--warmup", str(a.warmup)]
         common += ["--amsgrad"] if a.amsgrad else []
-        targets = [("cpu", None), ("opencl", None)] + [("cuda", route) for route in COMPILERS[a.compiler]]
-        for backend, route in targets:
-            blocked = self.missing("gradguard-bench") or self.no_device(backend, route)
-            device = ["--device", backend] + (["--kernel", route] if route else [])
+        targets = [("cpu", None), ("opencl", None)] + [("cuda", variant) for variant in COMPILERS[a.compiler]]
+        for backend, variant in targets:
+            blocked = self.missing("gradguard-bench") or self.no_device(backend, variant)
+            device = ["--device", backend] + (["--kernel", variant] if variant else [])
             for mode in ("out-of-place", "in-place"):
-                name = " ".join(filter(None, [backend, route, mode]))
+                name = " ".join(filter(None, [backend, variant, mode]))
                 output = ["--json", os.path.join(self.folder, f"bench-{name.replace(' ', '-')}.json")]
                 yield Command("bench", name, [program, *device, "--mode", mode, *common, *output], blocked=blocked,
                               blocked_exits=BENCH_BLOCKED)
