@@ -234,8 +234,8 @@ static bool check_scale(const gg_bench_options* options, gg_problem* problem) {
   if (!(limit > 0))
     return gg_refuse(problem, GG_EXIT_INPUT, "--grad-scale: %g is not above 0", options->gradient_scale);
   if (limit <= largest[options->dtype] && !vanishes(limit / 1024, options->dtype)) return true;
-  return gg_refuse(problem, GG_EXIT_INPUT, "--grad-scale: gradients up to %g under a loss scale of %g %s %s",
-                   GG_BENCH_GRADIENT, options->gradient_scale, limit > 1 ? "overflow" : "vanish in",
+  return gg_refuse(problem, GG_EXIT_INPUT, "--grad-scale: gradients up to %g with a loss scale of %g %s %s",
+                   GG_BENCH_GRADIENT, options->gradient_scale, limit > 1 ? "overflow" : "underflow in",
                    gg_dtype_name(options->dtype));
 }
 

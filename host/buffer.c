@@ -79,8 +79,8 @@ static gg_status check_range(const gg_buffer* buffer, uint64_t offset, const voi
   uint64_t size = buffer->memory->bytes;
   if (offset > size || bytes > size - offset)
     return gg_fail(&buffer->context->error, GG_ERROR_ARGUMENT, function,
-                   "bytes %" PRIu64 " and on, %" PRIu64 " of them, are not in the buffer, which has %" PRIu64, offset,
-                   bytes, size);
+                   "%" PRIu64 " bytes at offset %" PRIu64 " are not within the buffer, which has %" PRIu64 " bytes",
+                   bytes, offset, size);
   if (host == NULL && bytes > 0)
     return gg_fail(&buffer->context->error, GG_ERROR_ARGUMENT, function, "the host memory is NULL");
   return GG_OK;

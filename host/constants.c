@@ -89,9 +89,9 @@ void gg_fill_constants(const gg_adamw_options* options, float factor1, float fac
   };
 }
 
-/* 1 - beta^step by repeated squaring of the complement y(n) = 1 - beta^n: y(a + b) = y(a) + y(b) (1 - y(a)). Nothing is
- * subtracted from a number next to it, so it is right for a beta next to 1; and it needs no function of the C library,
- * whose last bits differ from one to another. */
+/* 1 - beta^step by repeated squaring of the complement y(n) = 1 - beta^n: y(a + b) = y(a) + y(b) (1 - y(a)). There is
+ * no cancellation, so it is accurate for beta close to 1; and it needs no function of the C library, whose results can
+ * differ in the last bits. */
 static double one_minus_power(double beta, uint64_t step) {
   double result = 0, squared = 1.0 - beta;
   for (; step > 0; step >>= 1) {

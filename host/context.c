@@ -72,7 +72,7 @@ gg_status gg_context_usable(gg_context* context, const char* function) {
   if (context->device->lost)
     return gg_fail(&context->error, GG_ERROR_DEVICE_LOST, function,
                    "the device %s was lost in an earlier fault: destroy the context, create a new one and restore "
-                   "parameters and state from where they were last saved",
+                   "parameters and state from the last checkpoint",
                    context->device->info.id);
   return GG_OK;
 }

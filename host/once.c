@@ -38,8 +38,8 @@ static void hand_over_steps(const gg_group* group, gg_entry* entries, size_t cou
   for (size_t i = 0; i < count; i++) gg_group_step(group, i, &((gg_entry*)(void*)((char*)entries + i * stride))->step);
 }
 
-/* Whatever the cause, it may be half done, and a caller who tried again would step twice. A group that is kept refuses
- * to go on; here the context has to. */
+/* Whatever the cause, the update may be half done, and a retry would apply it twice. A persistent group would refuse
+ * further steps; here there is no group, so the device is marked lost. */
 static gg_status commit(gg_context* context, gg_pending** pending) {
   gg_status status = gg_pending_commit(pending);
   if (status == GG_OK || status == GG_ERROR_DEVICE_LOST) return status;
@@ -47,7 +47,7 @@ static gg_status commit(gg_context* context, gg_pending** pending) {
   context->device->lost = true;
   return gg_fail_native(&context->error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
                         "the update in place may be half done (%.300s): destroy the context and restore parameters and "
-                        "state from where they were last saved",
+                        "state from the last checkpoint",
                         cause.message);
 }
 

@@ -63,7 +63,7 @@ static gg_status discard_in_place(gg_pending** pending, gg_status status) {
   gg_group* group = (*pending)->group;
   if (status == GG_OK)
     return gg_fail(&group->context->error, GG_ERROR_STATE, "gg_pending_discard",
-                   "a step applied in place cannot be taken back: commit it, or use GG_OUT_OF_PLACE");
+                   "a step applied in place cannot be undone: commit it, or use GG_OUT_OF_PLACE");
   group->broken = true;
   end(pending);
   return status == GG_ERROR_DEVICE_LOST ? status : GG_OK;

@@ -20,8 +20,8 @@ bool gg_member_is_wrapped(const gg_member* member, unsigned written) {
   return gg_member_writes(member, written) && member->places[written][0].buffer->memory->wrapped;
 }
 
-/* From the caller's places (0) to the second ones (1), and then to and fro between those and the caller's again or, in
- * a group with wrapped memory, whatever each state has (2). */
+/* From the caller's memory (0) to the second buffers (1), and then alternating between those and the caller's memory
+ * or, in a group with wrapped memory, phase 2, in which wrapped states use their third buffer. */
 unsigned gg_phase_after(const gg_group* group, unsigned phase) {
   if (group->mode == GG_IN_PLACE) return 0;
   if (phase != 1) return 1;

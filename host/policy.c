@@ -77,8 +77,8 @@ void gg_report_tensor(const gg_triple* triple, uint64_t elements, gg_tensor_repo
   report->reserved = 0;
 }
 
-/* Both numbers finite and not negative, and zero together. A device that flushes subnormals may lose the square of a
- * largest value that is one, no more. */
+/* Both numbers must be finite and not negative, and zero only together. A device that flushes subnormals may lose the
+ * square of a subnormal maximum, but nothing else. */
 static bool is_consistent(const gg_triple* triple) {
   if (triple->flags & ~VALUE_KINDS) return false;
   if (!isfinite(triple->max_abs) || !isfinite(triple->ssq)) return false;
@@ -100,8 +100,8 @@ static gg_status check_triples(const gg_triple* triples, size_t count, gg_error*
 
 /* ---- Decision ---- */
 
-/* Magnitudes of floats are in order as integers. Nothing is checked here: with thousands of tensors the device waits
- * for this loop. */
+/* Magnitudes of floats compare like their bits as integers. Nothing is checked here: with thousands of tensors the
+ * device waits for this loop. */
 static void merge(const gg_triple* triples, size_t count, gg_decision* decision) {
   double sum = 0;
   uint32_t most = 0, kinds = 0;
@@ -127,16 +127,16 @@ double gg_clip_coefficient(const gg_guard_options* guard, double norm) {
   return fmin(1, guard->max_norm / (norm + guard->clip_epsilon));
 }
 
-/* The largest magnitude that is squared; monotone in max_abs, so that a group overflows where one of its tensors does.
+/* The largest magnitude that is squared. It is monotone in max_abs, so the group overflows if one of its tensors does.
  */
 bool gg_overflows_moment(double max_abs, double coefficient, double beta2) {
   double effective = max_abs * coefficient;
   return (1.0 - beta2) * (effective * effective) > (double)FLT_MAX;
 }
 
-/* A coefficient that is not a normal number in FP32 becomes one times a power of two. Of the two exponents the first
- * keeps both factors normal down to 2^-252; the second reaches 2^-275, and below that the effective gradient is next
- * to the smallest subnormal or vanishes. */
+/* A coefficient that is not a normal FP32 number is split into a normal number and a power of two. The first of the two
+ * exponents keeps both factors normal down to 2^-252; the second reaches 2^-275, below which the clipped gradient is
+ * close to the smallest subnormal or 0. */
 static void split_coefficient(gg_decision* decision) {
   double coefficient = decision->clip_coefficient;
   decision->factor1 = (float)coefficient;
@@ -204,7 +204,7 @@ static gg_status decide(const gg_triple* triples, size_t count, const gg_adamw_o
   status = gg_check_size(decision->size, DECISION_LEAST, "gg_decision", "gg_decide", error);
   if (status != GG_OK) return status;
   if (triples == NULL && count > 0)
-    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "triples is NULL, but there are to be %zu of them", count);
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_decide", "triples is NULL, but count is %zu", count);
   status = check_triples(triples, count, error);
   if (status != GG_OK) return status;
   gg_decision made;

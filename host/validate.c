@@ -33,13 +33,13 @@ static gg_status check_dtype(const gg_subject* subject, gg_role role, gg_dtype d
   if (good) return GG_OK;
   const char* expected = role == GG_GRADIENT ? "f32, f16 or bf16" : role == GG_MODEL_COPY ? "f16 or bf16" : "f32";
   if (!known)
-    return gg_refuse_tensor(subject, role, "its dtype is %d, which is none: expected %s", (int)dtype, expected);
+    return gg_refuse_tensor(subject, role, "its dtype, %d, is not a valid dtype: expected %s", (int)dtype, expected);
   return gg_refuse_tensor(subject, role, "its dtype is %s, expected %s", gg_dtype_name(dtype), expected);
 }
 
 static gg_status count_elements(const gg_subject* subject, gg_role role, const gg_tensor* tensor, uint64_t* elements) {
   if (tensor->rank > GG_MAX_RANK)
-    return gg_refuse_tensor(subject, role, "its rank is %u, at most %d is possible", tensor->rank, GG_MAX_RANK);
+    return gg_refuse_tensor(subject, role, "its rank is %u, the maximum is %d", tensor->rank, GG_MAX_RANK);
   bool empty = false;
   for (uint32_t i = 0; i < tensor->rank; i++) {
     if (tensor->shape[i] < 0)
@@ -50,7 +50,7 @@ static gg_status count_elements(const gg_subject* subject, gg_role role, const g
   for (uint32_t i = 0; i < tensor->rank && !empty; i++) {
     uint64_t size = (uint64_t)tensor->shape[i];
     if (size > GG_MAX_ELEMENTS / *elements)
-      return gg_refuse_tensor(subject, role, "its shape has more than 2^44 elements, which is the most");
+      return gg_refuse_tensor(subject, role, "its shape has more than 2^44 elements, the maximum");
     *elements *= size;
   }
   return GG_OK;
@@ -83,9 +83,9 @@ static gg_status check_range(const gg_subject* subject, gg_role role, const gg_t
                             " bytes of %s: wrap from an address that is",
                             size, gg_dtype_name(tensor->dtype));
   if (tensor->offset > held || needed > held - tensor->offset)
-    return gg_refuse_tensor(subject, role,
-                            "%" PRIu64 " bytes at offset %" PRIu64 " leave its buffer, which has %" PRIu64 " bytes",
-                            needed, tensor->offset, held);
+    return gg_refuse_tensor(
+        subject, role, "%" PRIu64 " bytes at offset %" PRIu64 " extend beyond its buffer, which has %" PRIu64 " bytes",
+        needed, tensor->offset, held);
   return GG_OK;
 }
 
@@ -95,8 +95,8 @@ gg_status gg_check_tensor(const gg_subject* subject, gg_role role, const gg_tens
     return gg_refuse_tensor(subject, role, "it is missing: its buffer is NULL%s",
                             role == GG_MAX_EXP_AVG_SQ ? ", and the group is amsgrad" : "");
   if (tensor->buffer->context != subject->context)
-    return gg_refuse_tensor(subject, role,
-                            "its buffer belongs to another context: all of a group are on one device and queue");
+    return gg_refuse_tensor(
+        subject, role, "its buffer belongs to another context: all tensors of a group must belong to the same one");
   gg_status status = check_dtype(subject, role, tensor->dtype);
   if (status == GG_OK) status = count_elements(subject, role, tensor, elements);
   if (status == GG_OK) status = check_layout(subject, role, tensor, *elements);
@@ -130,7 +130,7 @@ static bool is_needed(const gg_entry* entry, gg_role role, bool amsgrad) {
 gg_status gg_check_entry(const gg_subject* subject, const gg_entry* entry, bool amsgrad, uint64_t* elements) {
   *elements = 0;
   if (!amsgrad && entry->tensors[GG_MAX_EXP_AVG_SQ].buffer != NULL)
-    return gg_refuse_tensor(subject, GG_MAX_EXP_AVG_SQ, "it is superfluous: the group is not amsgrad");
+    return gg_refuse_tensor(subject, GG_MAX_EXP_AVG_SQ, "it must be absent, because the group is not amsgrad");
   for (gg_role role = 0; role < GG_ROLES; role++) {
     if (!is_needed(entry, role, amsgrad)) continue;
     uint64_t count = 0;

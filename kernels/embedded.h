@@ -7,8 +7,8 @@
 /* The kernel source, NUL-terminated, for OpenCL C compilers and NVRTC: the headers joined, so it includes nothing. */
 extern const char gg_kernel_source[];
 
-/* Machine code for several GPUs and the newest one's PTX, as nvcc made them, for cuModuleLoadData. Without nvcc the
- * size is 0. */
+/* Machine code for several GPUs and PTX for the newest of them, from nvcc, for cuModuleLoadData. Without nvcc the size
+ * is 0. */
 extern const unsigned char gg_kernel_fatbin[];
 extern const size_t gg_kernel_fatbin_bytes;
 

@@ -1,5 +1,6 @@
 /* A copy with all threads. Large copies use non-temporal stores, as large updates do: an ordinary store first fetches
- * the line that it overwrites, half as many bytes again, and when a memcpy stops doing so differs between machines. */
+ * the line that it overwrites, which moves half as many bytes again, and the size above which memcpy avoids that
+ * differs between machines. */
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>

@@ -67,7 +67,7 @@ gg_status gg_cpu_open(const gg_open_request* request, gg_device** device, gg_err
                    request->id != NULL ? request->id : "");
   if (request->threads > GG_CPU_MOST_THREADS)
     return gg_fail(error, GG_ERROR_ARGUMENT, "gg_context_create",
-                   "%u threads are too many: ask for at most %u, or for 0, OpenMP's own choice", request->threads,
+                   "%u threads are too many: the maximum is %u; 0 means OpenMP's default", request->threads,
                    GG_CPU_MOST_THREADS);
   const gg_cpu_kernels* kernels;
   gg_status status = gg_cpu_select(request->kernel, &kernels, error);

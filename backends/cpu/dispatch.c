@@ -39,8 +39,8 @@ static bool always(void) { return true; }
 GG_KERNELS_OF(avx2);
 GG_KERNELS_OF(avx512);
 
-/* The system's support for the wider registers is part of the answers about AVX2 and AVX-512. F16C is asked for by
- * hand, since clang's builtin does not know it. */
+/* The builtin's results for AVX2 and AVX-512 include the system's support for the wider registers. F16C is checked by
+ * hand, because clang's builtin does not know it. */
 static bool has_avx2(void) {
   unsigned eax, ebx, ecx, edx;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) && __builtin_cpu_supports("avx2") &&

@@ -1,5 +1,5 @@
 /*
- * The update of some elements of a row, and the unfused baseline's pass over them, in pieces that stay in the first
+ * The update of a range of elements of a row, and the unfused baseline's pass over them, in pieces that fit in the L1
  * cache. Compiled once for each instruction set; the loops over the shared formula are vectorised by the compiler.
  */
 #include <string.h>

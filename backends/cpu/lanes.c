@@ -1,5 +1,5 @@
 /*
- * The reduction of one block, and of a tensor's partial triples, on 256 lanes (docs/numerics.md). GG_WIDTH neighbouring
+ * The reduction of one block, and of a tensor's partial triples, on 256 lanes (docs/numerics.md). GG_WIDTH consecutive
  * lanes are one vector: a unit is the GG_WIDTH tiles that they take together. Compiled once for each instruction set.
  */
 #include "backends/cpu/kernels.h"
@@ -106,8 +106,8 @@ static gg_mask gg_reduce_unusual(gg_lanes* lanes, const gg_vector raw[GG_TILE], 
   return magnitudes;
 }
 
-/* A unit that may have tiles outside the middle bin, judged by the tiles' magnitudes. Often it only has tiles of zeros,
- * as gradients in FP16 do. */
+/* A unit that may have tiles outside the middle bin; checks the tiles' magnitudes. Often it only has tiles of zeros, as
+ * FP16 gradients do. */
 static __attribute__((noinline)) gg_mask gg_reduce_by_magnitude(gg_lanes* lanes, gg_u32 type, const void* unit,
                                                                 size_t lane, gg_f32 inverse_scale) {
   gg_vector raw[GG_TILE], x[GG_TILE];
@@ -126,9 +126,9 @@ static __attribute__((noinline)) gg_mask gg_reduce_by_magnitude(gg_lanes* lanes,
   return magnitudes;
 }
 
-/* Returns magnitudes, as bits, of which the largest is the unit's. A tile's magnitude need not be known to see that it
- * is in the middle bin: above 2^40 its sum is above 2^80 (or not a number), and below 2^-40 its sum is at most 2^-77.
- */
+/* Returns magnitudes as bits; the largest of them is that of the unit. A tile's magnitude need not be known to see that
+ * it is in the middle bin: above 2^40 its sum is above 2^80 (or not a number), and below 2^-40 its sum is at most
+ * 2^-77. */
 GG_FN gg_mask gg_reduce_unit(gg_lanes* lanes, gg_u32 type, const void* unit, size_t lane, gg_f32 inverse_scale) {
   gg_vector x[GG_TILE];
   gg_load_unit(type, unit, x);

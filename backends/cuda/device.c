@@ -14,15 +14,16 @@ gg_status gg_cuda_platform_open(gg_cuda_platform* platform, gg_error* error) {
   return gg_cuda_driver_open(&platform->driver, error);
 }
 
-/* "cuda:N", as probe lists it, or the backend's name alone, which it gives if it can list none: if there are some now,
- * it means the first. */
+/* "cuda:N", as listed by probe, or only the backend's name, which probe returns if it can list no device: if there are
+ * devices now, it means the first. */
 static gg_status parse_id(const char* id, int devices, int* ordinal, gg_error* error) {
   if (strcmp(id, "cuda") == 0) id = "cuda:0";
   const char* digits = strncmp(id, "cuda:", 5) == 0 ? id + 5 : "";
   char* end = NULL;
   long value = *digits >= '0' && *digits <= '9' ? strtol(digits, &end, 10) : -1;
   if (value < 0 || *end != '\0')
-    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_cuda_open", "\"%s\" names no CUDA device: expected \"cuda:N\"", id);
+    return gg_fail(error, GG_ERROR_ARGUMENT, "gg_cuda_open",
+                   "\"%s\" is not the name of a CUDA device: expected \"cuda:N\"", id);
   if (value >= devices)
     return gg_fail(error, GG_ERROR_NO_DEVICE, "gg_cuda_open",
                    "there is no device %s: the CUDA driver lists %d, cuda:0 to cuda:%d (CUDA_VISIBLE_DEVICES can hide "
@@ -35,13 +36,13 @@ static gg_status parse_id(const char* id, int devices, int* ordinal, gg_error* e
 /* The context that the adopted stream belongs to; the stream's owner keeps it alive. */
 static gg_status adopt_stream(gg_cuda_device* cuda, void* stream, int devices, int* ordinal, gg_error* error) {
   gg_status status = GG_CUDA_TRY(cuda, error, cuStreamGetCtx, (stream, &cuda->context),
-                                 "asking for the CUDA context of the caller's stream");
+                                 "querying the CUDA context of the caller's stream");
   if (status) return status;
   cuda->stream = stream;
   status = gg_cuda_enter(cuda, error);
   if (status) return status;
   gg_cu_device number = -1;
-  status = GG_CUDA_TRY(cuda, error, cuCtxGetDevice, (&number), "asking for the device of the caller's stream");
+  status = GG_CUDA_TRY(cuda, error, cuCtxGetDevice, (&number), "querying the device of the caller's stream");
   status = gg_cuda_leave(cuda, status, error);
   for (int i = 0; !status && i < devices; i++) {
     gg_cu_device candidate = -1;

@@ -131,7 +131,7 @@ gg_status gg_cuda_settle(gg_cuda_device* cuda, gg_status status, gg_error* error
   const gg_error cause = error ? *error : (gg_error)GG_ERROR_INIT;
   cuda->device.lost = true;
   return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
-                        "%.300s. The stream cannot be waited for either, so copies may still be under way: destroy the "
+                        "%.300s. Waiting for the stream failed too, so copies may still be running: destroy the "
                         "context before the host memory that was passed to it",
                         cause.message);
 }

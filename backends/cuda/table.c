@@ -118,7 +118,7 @@ static gg_status place_table(gg_cuda_device* cuda, gg_cuda_table* t, const gg_cu
   if (mapped) {
     gg_cu_pointer pinned = 0;
     status = GG_CUDA_TRY(cuda, error, cuMemHostGetDevicePointer_v2, (&pinned, t->pinned, 0),
-                         "asking for the device's address of pinned memory");
+                         "querying the device's address of pinned memory");
     t->summaries.address = pinned + bias_bytes;
     t->summaries.host = t->table.host_summaries;
   }

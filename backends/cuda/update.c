@@ -26,8 +26,8 @@ static gg_status upload_bias(gg_cuda_device* cuda, gg_cuda_table* t, const gg_bi
   return status;
 }
 
-/* A launched update will be done. A caller who heard of an error and tried again would step twice in place, so nothing
- * may go on; and since the device is not really gone, what it still does is waited for. */
+/* A launched update will be executed. If the caller saw an error and retried in place, the step would be applied twice,
+ * so the device is marked lost; since it still works, its queued work is waited for. */
 static gg_status half_done(gg_cuda_device* cuda, gg_error* error) {
   const gg_error cause = error ? *error : (gg_error)GG_ERROR_INIT;
   bool entered = gg_cuda_enter_release(cuda);
@@ -36,7 +36,7 @@ static gg_status half_done(gg_cuda_device* cuda, gg_error* error) {
   cuda->device.lost = true;
   return gg_fail_native(error, GG_ERROR_DEVICE_LOST, cause.native_code, cause.native_name, cause.function,
                         "an update had been launched (%.300s): it may be half done; destroy the context and restore "
-                        "parameters and state from where they were last saved",
+                        "parameters and state from the last checkpoint",
                         cause.message);
 }
 

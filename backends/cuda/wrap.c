@@ -25,11 +25,12 @@ static gg_status ask(gg_cuda_device* cuda, gg_cu_pointer pointer, gg_cuda_pointe
                     &facts->address, &facts->start, &facts->size};
   return GG_CUDA_TRY(cuda, error, cuPointerGetAttributes,
                      ((unsigned int)(sizeof attributes / sizeof *attributes), attributes, values, pointer),
-                     "asking about the pointer 0x%llx", pointer);
+                     "querying the pointer 0x%llx", pointer);
 }
 
-/* Bytes from `pointer` on that are mapped on our device without a gap, at most `bytes`. An allocation made with the
- * virtual memory functions (PyTorch's expandable segments) may be many ranges side by side, all without a context. */
+/* The number of bytes from `pointer` that are mapped on the device without a gap, at most `bytes`. An allocation from
+ * the virtual memory functions (PyTorch's expandable segments) may consist of many adjacent ranges, all without a
+ * context. */
 static gg_status measure(gg_cuda_device* cuda, gg_cu_pointer pointer, const gg_cuda_pointer_facts* first,
                          uint64_t bytes, uint64_t* reachable, gg_error* error) {
   gg_cuda_pointer_facts facts = *first;

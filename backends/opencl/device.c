@@ -10,8 +10,8 @@
 #include "backends/opencl/program.h"
 #include "host/status.h"
 
-/* Finds the entry with this id, such as "opencl:0.1". The backend's name alone is what probe gives if it can list none;
- * if there are some now, it means the first. */
+/* Finds the entry with this id, such as "opencl:0.1". The backend's name alone is what probe returns if it can list no
+ * device; if there are devices now, it means the first. */
 static gg_status find_id(const char* id, const gg_opencl_entry* entries, size_t count, gg_opencl_entry* found,
                          gg_error* error) {
   for (size_t i = 0; i < count; i++) {
@@ -42,8 +42,7 @@ static gg_status find_device(const gg_opencl_api* api, gg_cl_device device, cons
     return GG_OK;
   }
   if (code != GG_CL_SUCCESS)
-    return gg_opencl_fail(NULL, error, code, "clGetDeviceInfo",
-                          "asking which device the command queue's device is a part of");
+    return gg_opencl_fail(NULL, error, code, "clGetDeviceInfo", "querying the parent of the command queue's device");
   return gg_fail(error, GG_ERROR_NO_DEVICE, "gg_opencl_context_create",
                  "the device of the command queue is not among those that the OpenCL loader lists: the queue must come "
                  "from the same loader library");
@@ -60,7 +59,7 @@ static gg_status adopt_queue(gg_opencl_device* device, gg_cl_queue queue, gg_err
   if (code == GG_CL_SUCCESS)
     code = api->clGetCommandQueueInfo(queue, GG_CL_QUEUE_DEVICE, sizeof(gg_cl_device), &device->id, NULL);
   if (code != GG_CL_SUCCESS)
-    return gg_opencl_fail(NULL, error, code, "clGetCommandQueueInfo", "asking the given command queue");
+    return gg_opencl_fail(NULL, error, code, "clGetCommandQueueInfo", "querying the given command queue");
   if (properties & (GG_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | GG_CL_QUEUE_ON_DEVICE))
     return gg_fail(error, GG_ERROR_ARGUMENT, "gg_opencl_context_create",
                    "the command queue is %s; create an in-order queue on the host",

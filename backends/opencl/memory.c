@@ -17,8 +17,8 @@ static gg_opencl_memory* new_memory(uint64_t bytes, gg_error* error) {
   return memory;
 }
 
-/* Where the memory is for the search for overlaps. Shared virtual memory and host memory have addresses; anything else
- * is a range of its object. */
+/* Sets the location of the memory, which is used to find overlaps. Shared virtual memory and host memory have
+ * addresses; anything else is a range of its object. */
 static void place(gg_opencl_memory* memory, const void* address) {
   memory->base.space = address != NULL ? 0 : (uint64_t)(uintptr_t)memory->object.mem;
   memory->base.base = (uint64_t)(uintptr_t)address + memory->origin;
@@ -115,14 +115,14 @@ static gg_status wrap_object(gg_opencl_device* device, gg_cl_mem mem, gg_opencl_
   gg_found_object found, parent;
   gg_cl_int code = ask(&device->api, mem, &found);
   if (code != GG_CL_SUCCESS)
-    return gg_opencl_fail(device, error, code, "clGetMemObjectInfo", "asking the given memory object");
+    return gg_opencl_fail(device, error, code, "clGetMemObjectInfo", "querying the given memory object");
   gg_status status = check_object(device, &found, memory->base.bytes, error);
   if (status != GG_OK) return status;
   memory->object.mem = mem;
   if (found.parent != NULL) {
     code = ask(&device->api, found.parent, &parent);
     if (code != GG_CL_SUCCESS)
-      return gg_opencl_fail(device, error, code, "clGetMemObjectInfo", "asking the parent of the given sub-buffer");
+      return gg_opencl_fail(device, error, code, "clGetMemObjectInfo", "querying the parent of the given sub-buffer");
     memory->object.mem = found.parent;
     memory->origin = found.origin;
     found.flags |= parent.flags;

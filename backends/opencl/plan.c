@@ -44,8 +44,8 @@ static int compare_objects(const gg_opencl_object* a, const gg_opencl_object* b)
   return (keys[0] > keys[1]) - (keys[0] < keys[1]);
 }
 
-/* By variant, then by objects, of which the gradient is first, so that reductions, which need no other, have the fewest
- * launches; rows with the same objects stay as they were. */
+/* Sorts by variant, then by objects. The gradient is the first object, so that reductions, which use only the gradient,
+ * need the fewest launches. Rows with the same objects stay in order. */
 static int compare_placed(const void* left, const void* right) {
   const gg_opencl_placed *a = left, *b = right;
   if (a->variant != b->variant) return a->variant < b->variant ? -1 : 1;

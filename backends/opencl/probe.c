@@ -72,8 +72,8 @@ static gg_status enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, 
   return status;
 }
 
-/* A platform makes itself ready when it is first asked for its devices, and PoCL 3.1 lets a second thread have them
- * half made. So one thread of the process asks at a time; whoever comes after it finds them ready. */
+/* A platform initialises its devices when they are first listed, and PoCL 3.1 lets a second thread see them half
+ * initialised. So only one thread of the process lists devices at a time. */
 gg_status gg_opencl_enumerate(const gg_opencl_api* api, gg_opencl_entry** entries, size_t* count, gg_cl_int* refusal,
                               gg_error* error) {
   static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;

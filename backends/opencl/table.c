@@ -49,7 +49,7 @@ gg_status gg_opencl_table_kernel(gg_opencl_device* device, gg_opencl_table* tabl
   code =
       device->api.clGetKernelWorkGroupInfo(made, device->id, GG_CL_KERNEL_WORK_GROUP_SIZE, sizeof limit, &limit, NULL);
   if (code != GG_CL_SUCCESS)
-    status = gg_opencl_fail(device, error, code, "clGetKernelWorkGroupInfo", "asking about kernel %s", name);
+    status = gg_opencl_fail(device, error, code, "clGetKernelWorkGroupInfo", "querying kernel %s", name);
   else if (limit < GG_LANES)
     status = gg_fail(error, GG_ERROR_UNSUPPORTED, "clGetKernelWorkGroupInfo",
                      "%s (%s) can run kernel %s with at most %zu work-items in a group, %d are needed",

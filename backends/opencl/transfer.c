@@ -61,8 +61,8 @@ static gg_status read_piece(gg_opencl_device* device, const gg_opencl_memory* me
                         "copying %llu bytes from the device", (unsigned long long)bytes);
 }
 
-/* Where a piece arrives: at its destination, or, if its items are in another order, aside until wait sorts them. Only
- * whole summaries are ever read, so an offset is not looked at here. */
+/* Where a piece is copied to: its destination or, if its items must be reordered, a temporary until wait sorts them.
+ * Summaries are only read as a whole, so the offset is ignored here. */
 static gg_status landing(gg_opencl_device* device, const gg_readback* piece, void** place, gg_error* error) {
   const gg_opencl_memory* memory = gg_opencl_memory_of(piece->memory);
   *place = piece->destination;

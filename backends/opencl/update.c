@@ -81,8 +81,7 @@ static gg_status update_batch(gg_opencl_device* device, gg_opencl_table* table, 
   return gg_opencl_launch(&call, batch->blocks, done, error);
 }
 
-/* With some launches queued and others not the group would be half a step ahead of itself. Nothing may go on with it.
- */
+/* If only some of the launches are queued, part of the group has been updated. The group can no longer be used. */
 static gg_status half_updated(gg_opencl_device* device, const gg_opencl_table* table, uint32_t queued,
                               gg_error* error) {
   device->base.lost = true;
