@@ -185,7 +185,7 @@ stage_endurance() {
 }
 
 stage_large() {
-  GG_TEST_REQUIRE=cuda GG_TEST_LARGE=1 run_tests large test_large '*/*_cuda'
+  GG_TEST_REQUIRE=cuda run_tests large test_large '*/*_cuda'
 }
 
 find_sanitizer() {

@@ -16,7 +16,7 @@ def check_acceptance(results, build):
         shutil.rmtree(folder, ignore_errors=True)
         command = [sys.executable, "tools/run_gradient_guard_regressions.py", "--suite", suite, "--quick", "--offline",
                    "--build", build, "--log-dir", folder]
-        code, text = run(command, 900)
+        code, text = run(command, 900, name=f"acceptance {suite}")
         try:
             with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
                 records = json.load(file)["commands"]

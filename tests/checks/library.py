@@ -149,7 +149,7 @@ def check_consumers(results, folder, prefix):
     version = "" if code else text.strip()
     results.judge("a program builds with pkg-config", text or "failed" if code else "", version)
     if not find_program("cmake"):
-        results.skip("a program builds with CMake", "cmake is not installed")
+        results.fail("a program builds with CMake", "cmake is not installed")
         return
     with open(os.path.join(folder, "CMakeLists.txt"), "w", encoding="utf-8") as file:
         file.write(CMAKE_CONSUMER.format(version=version))

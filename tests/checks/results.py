@@ -1,8 +1,16 @@
 """What tests/run_all.py counts."""
 
+import collections
+import contextlib
 import os
 import shutil
 import subprocess
+import threading
+import time
+
+from checks.skips import what_is_missing
+
+PROGRESS_SECONDS = 15  # between two lines of what takes long
 
 
 class Results:
@@ -12,6 +20,7 @@ class Results:
         self.logs = logs
         self.passed = self.failed = self.skipped = 0
         self.failures = []
+        self.missing = collections.Counter()  # what this machine lacks, and the tests skipped for it
         os.makedirs(logs, exist_ok=True)
 
     def ok(self, name, remark=""):
@@ -29,8 +38,13 @@ class Results:
             print("           " + line, flush=True)
 
     def skip(self, name, reason):
-        self.skipped += 1
-        print(f"  skipped  {name}: {reason}", flush=True)
+        """A test that said it cannot run here: a failure, unless no machine like this one could run it."""
+        missing = what_is_missing(reason)
+        if missing:
+            self.skipped += 1
+            self.missing[missing] += 1
+        else:
+            self.fail(name, f"skipped: {reason}\n(a test may be skipped only for a GPU, an instruction set or memory)")
 
     def judge(self, name, problem, remark=""):
         """`problem` is the text of what is wrong; empty means passed."""
@@ -42,26 +56,45 @@ class Results:
     def command(self, name, arguments, seconds, **options):
         """Runs a command as one check, its output kept in a log; true if it succeeded."""
         log = os.path.join(self.logs, name.replace("/", "-").replace(" ", "-") + ".log")
-        code, text = run(arguments, seconds, **options)
+        code, text = run(arguments, seconds, name=name, **options)
         with open(log, "w", encoding="utf-8") as file:
             file.write(text)
         self.judge(name, "" if code == 0 else f"{text}\n(exit status {code}; log: {log})")
         return code == 0
 
 
-def run(arguments, seconds, **options):
-    """Exit status and output of a command; a time-out is a failure that says so."""
+@contextlib.contextmanager
+def progress(describe):
+    """Says every few seconds that something is still going on; `describe` gives the words."""
+    over, begin = threading.Event(), time.monotonic()
+
+    def tell():
+        while not over.wait(PROGRESS_SECONDS):
+            print(f"  ...      {describe()}, {time.monotonic() - begin:.0f} s", flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
-        done = subprocess.run(
-            arguments,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-            **options,
-        )
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+def run(arguments, seconds, name=None, **options):
+    """Exit status and output of a command; a time-out is a failure that says so. With a `name` it shows progress."""
+    try:
+        with progress(lambda: name) if name else contextlib.nullcontext():
+            done = subprocess.run(
+                arguments,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=seconds,
+                check=False,
+                **options,
+            )
     except subprocess.TimeoutExpired as error:
         output = error.stdout or ""
         if isinstance(output, bytes):

@@ -358,7 +358,7 @@ Test(opencl_host, the_search_of_a_gpu_finds_the_tensors_too_opencl, .timeout = 6
   if (!best.exact) cr_skip("%s is not exact: %s", best.id, best.reason);
   unsigned pocl = 0;
   if (sscanf(best.driver, "Portable Computing Language %u", &pocl) == 1 && pocl > 3)
-    cr_skip("%s cannot compile that form", best.driver);
+    cr_skip("no opencl GPU here, and %s cannot compile the kernels for one", best.driver);
   gg_watched_opencl_claim_gpu();
   gg_open_request request = {.id = best.id};
   gg_device* device = NULL;

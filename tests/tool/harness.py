@@ -5,12 +5,19 @@ import os
 import subprocess
 
 import numpy as np
+import pytest
 
 import tensor_files
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TOOL = os.path.abspath(os.environ.get("GRADGUARD_TOOL", os.path.join(ROOT, "build/release-gcc/gradguard")))
 REQUIRED = [name for name in os.environ.get("GG_TEST_REQUIRE", "").split(",") if name]
+
+
+# What needs the tool as users have it: LD_PRELOAD and AddressSanitizer do not go together, Python cannot open a library
+# that was built with it, and only libgomp ends the program where there is no room for a thread.
+LINKED = subprocess.run(["ldd", TOOL], capture_output=True, text=True, check=False).stdout
+PLAIN_BUILD = "libasan" not in LINKED and "libgomp" in LINKED
 
 
 class Outcome:
@@ -39,6 +46,13 @@ def run(*arguments, environment=None, **options):
     )
     assert done.returncode >= 0, f"ended by signal {-done.returncode}: {done.stderr}"
     return Outcome(done)
+
+
+def need(backend):
+    """Skips the test if no device of the backend is there; fails it if the backend is required."""
+    if not any(d["backend"] == backend and d["available"] for d in run("devices", "--report", "json").json["devices"]):
+        assert backend not in REQUIRED, f"no {backend} device here"
+        pytest.skip(f"no {backend} device here")
 
 
 class Folder:

@@ -24,15 +24,9 @@ def run(*words, program=PROGRAM, **variables):
                           env={**os.environ, **variables})
 
 
-def need(backend):
-    if not any(d["backend"] == backend and d["available"] for d in harness.run("devices", "--report", "json").json["devices"]):
-        assert backend not in harness.REQUIRED, f"there is no {backend} device"
-        pytest.skip(f"there is no {backend} device")
-
-
 def test_backends_side_by_side_give_the_same_bits(tmp_path):
-    need("cpu")
-    need("opencl")
+    harness.need("cpu")
+    harness.need("opencl")
     file = tmp_path / "bench.json"
     done = run("--device", "cpu", "--device", "opencl", "--shapes", "3x4097", "--dtype", "f16", "--quick", "--json",
                str(file))
@@ -84,7 +78,7 @@ def test_one_flipped_bit_fails_the_run(tmp_path, place):
 
 
 def test_a_backend_that_differs_from_the_other_fails_the_run():
-    need("opencl")
+    harness.need("opencl")
     # The double counts the batches of a path over all devices: the second one of the first batch is OpenCL's.
     done = run("--device", "cpu", "--device", "opencl", "--shapes", "2x1001", "--path", "fused", "--quick",
                program=DOUBLE, FLIPPED_BIT="fused:1:1")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import harness
-from harness import REQUIRED, run
 from tensor_files import Bf16
 
 with open(os.path.join(harness.ROOT, "tests/data/cases.json"), encoding="utf-8") as cases_file:
@@ -71,10 +70,7 @@ def assert_after(case, folder):
 @pytest.mark.parametrize("backend", ["cpu", "opencl", "cuda"])
 @pytest.mark.parametrize("mode", ["out-of-place", "in-place"])
 def test_cases(tmp_path, backend, mode):
-    devices = run("devices", "--report", "json").json["devices"]
-    if not any(device["backend"] == backend and device["available"] for device in devices):
-        assert backend not in REQUIRED
-        pytest.skip(f"{backend} is not available")
+    harness.need(backend)
     for number, case in enumerate(CASES):
         path = tmp_path / str(number)
         path.mkdir()

@@ -7,7 +7,7 @@ import pytest
 
 import harness
 import tensor_files
-from harness import REQUIRED, run
+from harness import run
 from tensor_files import Bf16
 
 KEYS = {"norm", "max_abs", "nonfinite", "grad_scale", "elements", "tensors", "device", "backend", "kernel",
@@ -15,16 +15,9 @@ KEYS = {"norm", "max_abs", "nonfinite", "grad_scale", "elements", "tensors", "de
 TENSOR_KEYS = {"name", "dtype", "shape", "elements", "norm", "max_abs", "nonfinite", "nonfinite_count", "first_index"}
 
 
-def devices():
-    listed = run("devices", "--report", "json").json["devices"]
-    return {name for name in ("cpu", "opencl", "cuda") if any(d["backend"] == name and d["available"] for d in listed)}
-
-
 @pytest.fixture(params=["cpu", "opencl", "cuda"])
 def device(request):
-    if request.param not in devices():
-        assert request.param not in REQUIRED
-        pytest.skip(f"{request.param} is not available")
+    harness.need(request.param)
     return request.param
 
 

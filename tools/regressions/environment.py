@@ -32,7 +32,8 @@ def python_modules(*modules):
     """A Python interpreter that can import all of the modules, and their versions; (None, {}) if there is none."""
     names = ", ".join(modules)
     ask = f"import json, {names}; print(json.dumps({{m.__name__: str(m.__version__) for m in ({names},)}}))"
-    for interpreter in dict.fromkeys([sys.executable, "python3", "/usr/bin/python3"]):
+    fetched = os.path.join(ROOT, "build/tools/bin/python")  # where ./dev puts what the distribution does not have
+    for interpreter in dict.fromkeys([sys.executable, "python3", "/usr/bin/python3", fetched]):
         text = output_of([interpreter, "-B", "-c", ask], 120) if interpreter else None
         try:
             if text:
