@@ -77,7 +77,7 @@ static void skip_if_absent(const char* backend, const char* variant) {
     cr_skip("no %s device here", backend);
   }
   if (variant && !variant_is_offered(backend, variant))
-    cr_skip("no %s device here offers the variant %s", backend, variant);
+    cr_skip("no %s device here offers the kernel variant %s", backend, variant);
 }
 
 void gg_test_on(const char* backend, const char* variant, uint32_t threads, gg_test_body body) {
