@@ -11,20 +11,19 @@
 static const char help[] =
     "usage: gradguard inspect --grads FILE [OPTIONS]\n"
     "\n"
-    "Measures the gradients of a safetensors file (F32, F16, BF16): the norm of all together and, for each tensor, "
-    "its\n"
-    "norm, its largest magnitude, and which non-finite values it holds, how many, and where the first one is.\n"
+    "Measures the gradients of a safetensors file (F32, F16, BF16): the norm of all tensors together and, for each\n"
+    "tensor, its norm, its largest magnitude, and the kinds of non-finite values in it, with count and first index.\n"
     "\n"
     "  --grads FILE          the gradients\n"
     "  --grad-scale X        loss scale that they are divided by first, > 0 (1)\n"
     "  --device D            auto, cpu, opencl, cuda, or an id of `gradguard devices` (GRADGUARD_DEVICE, auto)\n"
-    "  --kernel VARIANT      kernel variant of the device, as `gradguard devices` lists them (the best)\n"
+    "  --kernel VARIANT      kernel variant of the device, as listed by `gradguard devices` (the best)\n"
     "  --report text|json    form of the report on stdout (text)\n"
     "  --help                this text\n"
     "\n"
     "Kinds: nan; inf (infinite as stored); overflow (finite as stored, but not after division by the scale).\n"
     "\n"
-    "Exit status: 0 measured, whatever was found; 2 bad arguments or input; 5 no such device; 1 anything else.\n";
+    "Exit status: 0 measured, whatever was found; 2 bad arguments or input; 5 no such device; 1 any other failure.\n";
 
 typedef struct inspect_arguments {
   const char* gradients;
