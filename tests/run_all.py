@@ -134,7 +134,8 @@ def run_pytest(results, build):
         os.remove(report)
     tool = os.path.abspath(f"{build}/gradguard")
     environment = dict(os.environ, GRADGUARD_TOOL=tool, PYTHONDONTWRITEBYTECODE="1")
-    arguments = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/tool"]
+    arguments = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
+                 f"--basetemp={os.path.abspath(results.logs)}/pytest", "tests/tool"]
     code, text = run(arguments, 1200, name="pytest", env=environment)
     with open(os.path.join(results.logs, "pytest.log"), "w", encoding="utf-8") as file:
         file.write(text)

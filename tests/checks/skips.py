@@ -26,7 +26,9 @@ def has_instructions(kernel):
 # What is missing, the reason that tests give for it, and whether that can be.
 ALLOWED = [
     ("no NVIDIA GPU", r"no cuda device here\b", lambda match: not has_gpu()),
-    ("no {} instructions", r"no cpu device here offers the kernel variant (avx512|avx2)$", lambda match: not has_instructions(match[1])),
+    ("no OpenCL GPU", r"no opencl GPU here\b", lambda match: not has_gpu()),
+    ("no {} instructions", r"no cpu device here offers the kernel variant (avx512|avx2)$",
+     lambda match: not has_instructions(match[1])),
     ("not enough memory", r"\S+ has \S+ GB of memory, the tensors need \S+ GB$", lambda match: True),
 ]
 

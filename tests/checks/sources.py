@@ -86,8 +86,9 @@ def check_shell(results):
 
 # Commands that may end before they have read everything.
 EARLY_READERS = re.compile(
-    r"\|&?\s*(?:\w+=\S*\s+)*(?:head\b|grep\s+(?:-\w+\s+)*-\w*[qm]|grep\s.*--(?:quiet|silent|max-count)"
-    r"|sed\s+(?:-\w+\s+)*['\"]?[^'\"|]*q['\"\s]|awk\b[^|]*\bexit\b|read\b|cmp\b|diff\b)")
+    r"(?<!\|)\|(?!\|)&?\s*(?:\w+=\S*\s+)*"
+    r"(?:head\b|grep\s+(?:-\w+\s+)*-\w*[qm]|grep\s.*--(?:quiet|silent|max-count)"
+    r"|sed\s[^|]*[\d$/;{\s'\"]q(?:['\";}\s]|$)|awk\b[^|]*\bexit\b|read\b|cmp\b|diff\b)")
 
 
 def check_pipelines(results):

@@ -1,5 +1,6 @@
 """Running commands and keeping what came of them in a file that is valid at any moment."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -89,12 +90,14 @@ class Results:
 
 
 def stop_group(process):
-    """Ends a command with all that it has started."""
+    """Ends a command with all that it has started. Criterion's runner removes its socket only if it ends by itself."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
     process.wait()
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(f"/tmp/criterion_{process.pid}.sock")
 
 
 def tests_of(tap):
